@@ -59,6 +59,8 @@ def report(args, model, proto, losses) -> None:
           f"{len(parameters)} tensors, {dtypes}{'' if model.has_weights else ', without weights'}")
     shapes = ", ".join(f"{name} [batch{''.join(f', {model.symbol_of(value, d) or size}' for d, size in enumerate(value.shape) if d > 0)}]"
                        for name, value in model.inputs.items())
+    if model.dropout or args.dropout:
+        print("dropout: " + (", ".join(f"{key} {value:g}" for key, value in model.dropout.items()) or f"{args.dropout:g}"))
     print(f"inputs: {shapes}; nodes: {len(proto.graph.node)}; opset {proto.opset_import[0].version}")
     if losses.onnxruntime is not None:
         print(f"loss: {losses.torch:.8g} in PyTorch, {losses.onnxruntime:.8g} in ONNX Runtime, relative difference "
@@ -78,6 +80,11 @@ def setting(text: str):
         return key, value
 
 
+def names(text: str) -> dict:
+    """The columns of the data, whose values are not known."""
+    return dict.fromkeys(name.strip() for name in text.split(","))
+
+
 def probability(text: str) -> float:
     value = float(text)
     if not 0 <= value < 1:
@@ -95,9 +102,11 @@ def parse(arguments) -> argparse.Namespace:
     parser.add_argument("--any-seq", action="store_true", help="leave the tokens of a sample open, at most --seq of them: the dimension seq, for "
                         "ds-opt --dim seq=64,128")
     parser.add_argument("--dtype", choices=DTYPES, help="of the weights (default float32)")
-    parser.add_argument("--dropout", type=probability, metavar="P", help="residual, embedding and attention dropout (default 0, "
-                        "whatever a saved config says); P > 0 needs eager attention")
+    parser.add_argument("--dropout", type=probability, metavar="P", help="residual, embedding and attention dropout (default: of a saved "
+                        "model what its config.json says, else 0); P > 0 needs eager attention")
     parser.add_argument("--attention", choices=("eager", "sdpa"), help="transformers' attention (default sdpa, eager with dropout)")
+    parser.add_argument("--inputs", type=names, dest="columns", metavar="NAME,NAME", help="columns of your data: each that the model's forward "
+                        "takes becomes an input (input_ids,attention_mask,labels); default: those that the model needs")
     parser.add_argument("--packed", action="store_true", help="samples hold several documents (prepare_data.py text --pack): position_ids and "
                         "segment_ids are inputs, and attention stays within a document")
     parser.add_argument("--set", type=setting, action="append", default=[], metavar="KEY=VALUE", dest="settings",
@@ -115,7 +124,8 @@ def parse(arguments) -> argparse.Namespace:
     _refuse_idle_options(parser, args)
     args.size_given = args.size is not None
     args.size, args.seq = args.size or DEFAULT_SIZES.get(args.source, "small"), args.seq or 128
-    args.dtype, args.dropout = args.dtype or "float32", args.dropout or 0.0
+    args.dtype = args.dtype or "float32"
+    args.dropout = 0.0 if args.dropout is None and args.source in SIZES else args.dropout
     return args
 
 
@@ -133,13 +143,15 @@ def _refuse_idle_options(parser, args) -> None:
     if args.any_seq and (own or args.source in IMAGE_MODELS or args.packed):
         parser.error("--any-seq is for models of tokens, whose samples may be of any length; your own modules say it by dynamic_shapes, and "
                      "packed samples are full")
+    if args.columns and (args.packed or args.source == "resnet50"):
+        parser.error("--inputs has no meaning for " + ("--packed, whose inputs are what packing needs" if args.packed else "resnet50, which takes images"))
     ours = args.source in SIZES
     if not ours and args.size:
         parser.error(f"--size belongs to {', '.join(SIZES)}; {args.source} has its own")
     if not ours and own:
-        for option in ("seq", "dtype", "dropout", "attention"):
+        for option, name in {"seq": "seq", "dtype": "dtype", "dropout": "dropout", "attention": "attention", "columns": "inputs"}.items():
             if getattr(args, option) is not None:
-                parser.error(f"--{option} has no meaning for {args.source}, whose module decides; pass it on with --set")
+                parser.error(f"--{name} has no meaning for {args.source}, whose module decides; pass it on with --set")
     elif args.tokens:
         parser.error("--tokens is for your own modules; the models known by name say it themselves")
 

@@ -32,6 +32,7 @@ def export_graph(model: Model, folder: Path):
     proto = onnx.load(path, load_external_data=False)
     if not model.has_weights:
         _restore_buffers(proto.graph, model.buffers)
+    _mask_by_infinity(proto.graph)
     _strip_metadata(proto.graph)
     for key, value in model_metadata(model, proto).items():
         proto.metadata_props.add(key=f"deepstatic.{key}", value=json.dumps(value))
@@ -90,6 +91,26 @@ def _restore_buffers(graph, buffers: dict) -> None:
         graph.initializer.append(onnx.numpy_helper.from_array(buffers[value.name].numpy(), value.name))
         graph.value_info.append(value)
         graph.input.remove(value)
+
+
+def _mask_by_infinity(graph) -> None:
+    """Attention of a query that sees no key is 0 in PyTorch. torch's exporter adds the least number of the type where a boolean mask is false, by
+    which such a query sees all keys alike, and then looks for the NaN that only -inf would make: so it becomes that."""
+    makers = {node.output[0]: node for node in graph.node}
+    for guard in graph.node:
+        if guard.op_type != "IsNaN":
+            continue
+        softmax = makers.get(guard.input[0])
+        scores = makers.get(softmax.input[0]) if softmax is not None and softmax.op_type == "Softmax" else None
+        if scores is None or scores.op_type != "Add":
+            continue
+        for mask in (makers.get(name) for name in scores.input):
+            least = makers.get(mask.input[2]) if mask is not None and mask.op_type == "Where" else None
+            if least is None or least.op_type != "Constant" or least.attribute[0].name != "value":
+                continue
+            value = onnx.numpy_helper.to_array(least.attribute[0].t)
+            if value.size == 1 and value.dtype.kind == "f" and value.item() == numpy.finfo(value.dtype).min:
+                least.attribute[0].t.CopyFrom(onnx.numpy_helper.from_array(numpy.full_like(value, -numpy.inf), least.attribute[0].t.name))
 
 
 def _strip_metadata(graph) -> None:

@@ -36,6 +36,7 @@ class Model:
     has_weights: bool = True
     buffers: dict = dataclasses.field(default_factory=dict)  # real values, where the module itself is on meta
     any_of: int | None = None        # tokens of an example, where samples may have fewer
+    dropout: dict = dataclasses.field(default_factory=dict)  # of transformers' configuration: what drops, and how much
 
     def symbol_of(self, example, dimension) -> str | None:
         """The name of an input's dimension behind the batch, where it stays open."""
@@ -90,12 +91,12 @@ def _from_resnet(args) -> Model:
 
 def _from_folder(args) -> Model:
     saved = _saved_settings(args.source)
-    if saved.get("model_type") not in DROPOUT_KEYS:
+    model_class = _model_class(saved["model_type"]) if saved["model_type"] in DROPOUT_KEYS else None
+    if model_class is None or (saved.get("architectures") or [model_class.__name__])[0] != model_class.__name__:
         return _from_any_folder(args, saved)
     config = _make_config(_config_class(saved["model_type"]), saved, args)
     if config.model_type in POSITIONS_KEY:
         fit_positions(config, args.seq, may_grow=False)
-    model_class = _model_class(config.model_type)
 
     def load():
         module, info = model_class.from_pretrained(
@@ -131,18 +132,67 @@ def _from_any_folder(args, saved: dict) -> Model:
         raise Refusal(f"--packed has no meaning for {class_name}; it is for gpt2, llama, moe and saved ones of these")
     config_class = model_class.config_class
     check_keys(config_class, args.settings)
-    dropouts = {key: args.dropout for key, value in config_class.from_dict(saved).to_dict().items() if key.endswith(_DROPOUTS) and isinstance(value, float)}
+    dropouts = dict.fromkeys(_dropout_of(config_class.from_dict(saved), all_keys=True), args.dropout) if args.dropout is not None else {}
     config = _guarded(args.source, lambda: config_class.from_dict({**saved, **dropouts, **args.settings, "use_cache": False}))
-    config._attn_implementation = args.attention or ("eager" if args.dropout else "sdpa")
-    inputs, tokens = _inputs_of_class(args, model_class, config)
+    config._attn_implementation = args.attention or ("eager" if _dropout_of(config) else "sdpa")
+    inputs, tokens = _by_columns(args, model_class, *_inputs_of_class(args, model_class, config))
 
     def load():
         return model_class.from_pretrained(args.source, config=config, dtype=_dtype(args), local_files_only=True)
     return _assemble(args, config.model_type, None, lambda: model_class(config), load, inputs, tokens,
-                     lambda module: _named_loss_alone(module, list(inputs)))
+                     lambda module: loss_alone(module, list(inputs)), config)
 
 
 _DROPOUTS = ("dropout", "pdrop", "drop_rate", "dropout_prob", "dropout_rate", "drop_path_rate", "layerdrop")
+
+
+def _dropout_of(config, all_keys=False) -> dict:
+    """What a configuration drops, by its keys; `all_keys`: those of 0, too."""
+    return {key: value for key, value in config.to_dict().items() if key.endswith(_DROPOUTS) and isinstance(value, float) and (value or all_keys)}
+
+
+def _by_columns(args, model_class, inputs: dict, tokens: dict) -> tuple:
+    """(example inputs, how a token stream becomes them), of the columns that the user's data has: each that forward takes is an input, so that
+    no mask is lost. Labels are one in any case, since they make the loss."""
+    if args.columns is None:
+        return inputs, tokens
+    taken, main = list(inspect.signature(model_class.forward).parameters), model_class.main_input_name
+    if main not in args.columns:
+        raise Refusal(f"{args.source}: the data has {', '.join(args.columns)}, and {model_class.__name__} needs {main}")
+    idle = [name for name in args.columns if name not in taken]
+    if idle:
+        print(f"note: {model_class.__name__} takes no {', '.join(idle)}, so the plan does not read what the data has of it", file=sys.stderr)
+    chosen = {name: _example_of(args, name, value, inputs) for name, value in args.columns.items() if name in taken}
+    if "labels" not in chosen:
+        chosen["labels"] = inputs["labels"]
+    for name in ("attention_mask", "decoder_attention_mask"):
+        if name in chosen and chosen[name].shape == chosen["labels"].shape:
+            # What padding computes, and so the guess of the token behind it, may rightly differ from program to program.
+            seen = (chosen[name] != 0) & (chosen[name].roll(1, 1) != 0)
+            chosen["labels"] = chosen["labels"].where(seen, IGNORED)
+    return chosen, {name: how for name, how in tokens.items() if name in chosen}
+
+
+def _example_of(args, name: str, value, inputs: dict):
+    """The first samples of a column; of one that the command line names alone, what such a column holds."""
+    if value is not None:
+        value = torch.as_tensor(value)
+        if value.dim() == 0 or len(value) == 0:
+            raise Refusal(f"{args.source}: column {name} holds no samples; dimension 0 counts them")
+        value = torch.cat([value] * EXAMPLE_BATCH)[:EXAMPLE_BATCH]
+        return value.to(_dtype(args) if value.is_floating_point() else torch.int64)
+    if name in inputs:
+        return inputs[name]
+    ids = inputs.get("decoder_input_ids" if name.startswith("decoder_") else "input_ids")
+    if ids is not None and name.endswith("attention_mask"):
+        mask = torch.ones_like(ids)
+        mask[0, -(ids.shape[1] // 4 + 1):] = 0
+        return mask
+    if ids is not None and name == "token_type_ids":
+        return (torch.arange(ids.shape[1]) > ids.shape[1] // 2).long().expand(ids.shape).clone()
+    if ids is not None and name == "position_ids":
+        return torch.arange(ids.shape[1]).expand(ids.shape).clone()
+    raise Refusal(f"--inputs {name}: nothing tells its shape; write a module:build with example inputs")
 
 
 def _inputs_of_class(args, model_class, config):
@@ -171,24 +221,14 @@ def _inputs_of_class(args, model_class, config):
     return {"input_ids": ids, "labels": ids.clone()}, {"input_ids": "same", "labels": "same"} if causal else {}
 
 
-def _named_loss_alone(module, names):
-    """Narrows forward to the named inputs and the loss; transformers looks its loss function up by the class's name."""
-    base = type(module)
-
-    def forward(self, *values, **named):
-        return base.forward(self, **dict(zip(names, values)), **named).loss
-    forward.__signature__ = inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", *names)])
-    module.__class__ = type(base.__name__, (base,), {"forward": forward})
-    return module
-
-
 def _make_config(config_class, base: dict, args):
-    """`base`, with the dropout and the keys of the command line, for training: without a key-value cache."""
+    """`base`, with the dropout and the keys of the command line, for training: without a key-value cache. A saved one drops as it was made to."""
     name = config_class.model_type
     check_keys(config_class, args.settings)
     # All at once, since transformers derives some keys from others (Llama's head_dim) while it makes the config.
     cache = {"use_cache": False} if name in POSITIONS_KEY else {}
-    settings = {**base, **dict.fromkeys(DROPOUT_KEYS[name], args.dropout), **args.settings, **cache}
+    dropouts = dict.fromkeys(DROPOUT_KEYS[name], args.dropout) if args.dropout is not None else {}
+    settings = {**base, **dropouts, **args.settings, **cache}
     config = _guarded(f"{args.source} with {args.settings}" if args.settings else args.source,
                       lambda: config_class.from_dict(settings))
     dropped = getattr(config, ATTENTION_DROPOUT_KEY[name])
@@ -201,15 +241,15 @@ def _make_config(config_class, base: dict, args):
 
 def _from_class(args, name, size, model_class, config, with_weights) -> Model:
     """One of transformers' classes."""
-    inputs, tokens = ((_image_inputs(args, config.image_size, config.num_labels), {}) if name == "vit"
-                      else _language_inputs(config, args))
+    inputs, tokens = _by_columns(args, model_class, *((_image_inputs(args, config.image_size, config.num_labels), {}) if name == "vit"
+                                                      else _language_inputs(config, args)))
     return _assemble(args, name, size, lambda: model_class(config), with_weights, inputs, tokens,
-                     lambda module: loss_alone(module, list(inputs)))
+                     lambda module: loss_alone(module, list(inputs)), config)
 
 
-def _assemble(args, name, size, make, with_weights, inputs, tokens, narrow) -> Model:
+def _assemble(args, name, size, make, with_weights, inputs, tokens, narrow, config=None) -> Model:
     """`with_weights()` makes the module with its values; rules always come from `make()`, a build without them.
-    `narrow(module)` leaves the loss alone as its result."""
+    `narrow(module)` leaves the loss alone as its result; `config` is transformers'."""
     what = args.source if size is None else f"{args.source} {size}"
     empty, rules = _guarded(what, lambda: build_recorded(with_adapters(make, args), empty=True))
     no_weights = args.no_weights or _too_large(what, empty, args)
@@ -219,7 +259,8 @@ def _assemble(args, name, size, make, with_weights, inputs, tokens, narrow) -> M
     if no_weights:  # one device for the tracer
         module = module.to("meta")
         inputs = {name: value.to("meta") for name, value in inputs.items()}
-    return Model(name, size, narrow(module).train(), inputs, tokens, complete_rules(module, rules), not no_weights, buffers)
+    return Model(name, size, narrow(module).train(), inputs, tokens, complete_rules(module, rules), not no_weights, buffers,
+                 dropout=_dropout_of(config) if config is not None else {})
 
 
 def _image_inputs(args, size: int, classes: int) -> dict:
@@ -249,20 +290,12 @@ def loss_alone(module, names):
     """Narrows forward to (names) -> loss. By class, since a wrapping module would prefix every name."""
     base = type(module)
 
-    def causal(self, input_ids, labels):
-        return base.forward(self, input_ids=input_ids, labels=labels, use_cache=False).loss
-
-    def packed(self, input_ids, position_ids, segment_ids, labels):
-        return base.forward(self, input_ids=input_ids, position_ids=position_ids, attention_mask=within_documents(segment_ids, self.dtype),
-                            labels=labels, use_cache=False).loss
-
-    def masked(self, input_ids, attention_mask, labels):
-        return base.forward(self, input_ids=input_ids, attention_mask=attention_mask, labels=labels).loss
-
-    def of_images(self, pixel_values, labels):
-        return base.forward(self, pixel_values=pixel_values, labels=labels).loss
-    forward = next((forward for name, forward in {"pixel_values": of_images, "attention_mask": masked, "segment_ids": packed}.items()
-                    if name in names), causal)
+    def forward(self, *values, **named):
+        named = {**dict(zip(names, values)), **named}
+        if "segment_ids" in named:
+            named["attention_mask"] = within_documents(named.pop("segment_ids"), self.dtype)
+        return base.forward(self, **named).loss
+    forward.__signature__ = inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", *names)])
     # transformers looks its loss function up by the class's name
     module.__class__ = type(base.__name__, (base,), {"forward": forward})
     return module

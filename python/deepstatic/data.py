@@ -20,16 +20,17 @@ def files_of(data, folder: Path) -> list:
 def columns_of(data) -> dict:
     """{input: array} of a folder of arrow or parquet files, a dataset or table, a dict of arrays, or a list of samples."""
     if isinstance(data, (str, Path)):
+        if not Path(data).is_dir():
+            raise DeepStaticError(f"{data} is no folder; give the folder of its arrow or parquet files, or what pyarrow reads of it")
         return _of_table(_read_folder(Path(data)), data)
     if hasattr(data, "with_format"):  # of the package datasets
         return _of_table(data.with_format("arrow")[:], "the dataset")
     if hasattr(data, "to_pydict"):  # pyarrow.Table
         return _of_table(data, "the table")
     if isinstance(data, dict):
-        return {name: _array(values) for name, values in data.items()}
+        return {name: _array(values, name) for name, values in data.items()}
     if hasattr(data, "__getitem__") and hasattr(data, "__len__") and len(data) and isinstance(data[0], dict):
-        numpy = _numpy()
-        return {name: numpy.stack([_array(data[i][name]) for i in range(len(data))]) for name in data[0]}
+        return {name: _array([_array(row[name], name) for row in _rows(data)], name) for name in data[0]}
     raise DeepStaticError(f"data is {{input: array}}, a file, a folder of arrow or parquet files, a dataset or a list of samples, not {type(data).__name__}")
 
 
@@ -51,11 +52,30 @@ def _numpy():
     return need("numpy", "giving data as arrays")
 
 
-def _array(values):
-    """Of a torch tensor or anything that numpy takes."""
+def _rows(data) -> list:
+    """Of a list of samples: dicts with the same names."""
+    rows = [data[i] for i in range(len(data))]
+    for i, row in enumerate(rows):
+        if row.keys() != rows[0].keys():
+            raise DeepStaticError(f"sample {i} has {', '.join(row)}, and sample 0 has {', '.join(rows[0])}; all samples have the same columns")
+    return rows
+
+
+def _array(values, name: str):
+    """Of a torch tensor or anything that numpy takes: numbers, and rows of one length."""
     if hasattr(values, "detach"):
         values = values.detach().cpu()
-    return _numpy().asarray(values)
+    try:
+        array = _numpy().asarray(values)
+    except ValueError:
+        array = None
+    if array is None or array.dtype.kind == "O":
+        lengths = sorted({len(row) for row in values if hasattr(row, "__len__")})
+        ragged = f"rows of {lengths[0]} and of {lengths[-1]} values; a plan has one length, so pad or cut them" if len(lengths) > 1 else "what is no number"
+        raise DeepStaticError(f"column {name} has {ragged}")
+    if array.dtype.kind not in "biuf":
+        raise DeepStaticError(f"column {name} has {array.dtype.name.rstrip('0123456789')} values, and a plan reads numbers; leave it out")
+    return array
 
 
 def _read_folder(folder: Path):

@@ -4,12 +4,12 @@ import contextlib
 import copy
 import importlib
 import io
-import json
 import sys
 import types
 from pathlib import Path
 from typing import NamedTuple
 
+from .data import columns_of
 from .errors import DeepStaticError, need
 from .programs import exporter
 
@@ -43,24 +43,17 @@ def _of_path(path: Path, example_batch, work: Path) -> Graph:
                                   "sizes of its symbolic dimensions are given as flags=['--dim', 'seq=128']")
         return Graph(path, None)
     if not path.is_dir():
-        raise DeepStaticError(f"{path} is neither a folder nor an .onnx file")
+        raise DeepStaticError(f"{path} is neither a folder nor an .onnx file; nothing is fetched, so a model of a hub is to be saved first "
+                              "(save_pretrained)")
     return _of_saved(path, example_batch, work)
 
 
 def _of_saved(folder: Path, example_batch, work: Path) -> Graph:
-    options = [f"--set={key}={value}" for key, value in _dropout(folder).items()]
-    if example_batch and "input_ids" in example_batch:
-        options += ["--seq", str(len(example_batch["input_ids"][0]))]
-    return Graph(_export(str(folder.resolve()), options, work), folder)  # a relative one may be the name of a known model
-
-
-def _dropout(folder: Path) -> dict:
-    """What the saved configuration drops, which export.py leaves out unless it is told: a trained model drops as it was made to."""
-    try:
-        settings = json.loads((folder / "config.json").read_text())
-    except (OSError, ValueError):
-        return {}  # export.py says what is wrong
-    return {key: value for key, value in settings.items() if key.endswith(("dropout", "_pdrop", "dropout_prob")) and value}
+    columns = columns_of(example_batch) if example_batch is not None else None
+    options = []
+    if columns and "input_ids" in columns and columns["input_ids"].ndim > 1:
+        options = ["--seq", str(columns["input_ids"].shape[1])]
+    return Graph(_export(str(folder.resolve()), options, work, columns), folder)  # a relative one may be the name of a known model
 
 
 def _named_function(model, example_batch) -> str:
@@ -68,13 +61,14 @@ def _named_function(model, example_batch) -> str:
     import torch
     name = f"deepstatic_{type(model).__name__}"
     module = types.ModuleType(name)
-    module.model = lambda: (copy.deepcopy(model), {key: torch.as_tensor(value) for key, value in example_batch.items()})
+    examples = {key: torch.as_tensor(value) for key, value in columns_of(example_batch).items()}
+    module.model = lambda: (copy.deepcopy(model), examples)
     sys.modules[name] = module
     return f"{name}:model"
 
 
-def _export(source: str, options: list, work: Path) -> Path:
-    """models/export.py, in this process: a module that was defined in a notebook exists nowhere else."""
+def _export(source: str, options: list, work: Path, columns=None) -> Path:
+    """models/export.py, in this process: a module that was defined in a notebook exists nowhere else. Its notes are the user's."""
     need("torch", "exporting a model")
     need("onnxscript", "exporting a model")
     out = work / "graph"
@@ -84,9 +78,14 @@ def _export(source: str, options: list, work: Path) -> Path:
     said = io.StringIO()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
         try:
-            export.export(export.parse([source, *options, "--out", str(out)]))
+            args = export.parse([source, *options, "--out", str(out)])
+            args.columns = columns
+            export.export(args)
         except SystemExit:  # wrong usage
             raise DeepStaticError(said.getvalue().strip().removeprefix("error: ")) from None
         except export.Refusal as refusal:
             raise DeepStaticError(str(refusal), refusal.try_line) from None
+    for line in said.getvalue().splitlines():
+        if line.startswith("note: "):
+            print(line, file=sys.stderr)
     return out

@@ -1,5 +1,6 @@
 """The programs that do the work: where they are, how they are called, what they say."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -46,8 +47,9 @@ def exporter() -> Path:
 class Output:
     """What a program wrote to stderr, line by line; `show` passes on what is progress or a note."""
 
-    def __init__(self, stream, show: bool):
+    def __init__(self, stream, show: bool, lives: int):
         self.lines = []
+        self._lives = lives  # a descriptor that tells the program that we are there, until it ends
         self._stream = stream
         self._show = show
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -58,6 +60,7 @@ class Output:
             self.lines.append(line.rstrip("\n"))
             if self._show and not line.startswith(("error: ", "try: ", "  also: ")):
                 print(line, end="", file=sys.stderr, flush=True)
+        os.close(self._lives)
 
     def error(self, code: int) -> DeepStaticError:
         """The sentence that the program ended with."""
@@ -70,10 +73,22 @@ class Output:
 
 
 def start(program: str, *arguments, show=False, **streams) -> tuple:
-    """(process, its Output). In a session of its own: an interrupt reaches it by us alone, and once."""
-    process = subprocess.Popen([find(program), *map(str, arguments)], text=True, stderr=subprocess.PIPE, start_new_session=True,
-                               **streams)
-    return process, Output(process.stderr, show)
+    """(process, its Output). In a session of its own: an interrupt reaches it by us alone, and once. It does not outlive us: it reads from a
+    pipe whose other end closes with this process, however that ends, and then gets SIGTERM, by which ds-run ends after the step under way."""
+    told, held = os.pipe()
+    try:
+        process = subprocess.Popen([find(program), *map(str, arguments)], text=True, stderr=subprocess.PIPE, start_new_session=True,
+                                   pass_fds=(told,), **streams)
+        fcntl.fcntl(told, fcntl.F_SETOWN, process.pid)
+        fcntl.fcntl(told, fcntl.F_SETSIG, signal.SIGTERM)
+        fcntl.fcntl(told, fcntl.F_SETFL, fcntl.fcntl(told, fcntl.F_GETFL) | os.O_ASYNC)
+    except BaseException:
+        os.close(held)
+        raise
+    finally:
+        os.close(told)
+    output = Output(process.stderr, show, held)
+    return process, output
 
 
 def run(program: str, *arguments, show=False, good=(0,)) -> tuple:
@@ -83,11 +98,11 @@ def run(program: str, *arguments, show=False, good=(0,)) -> tuple:
     try:
         text = process.stdout.read()
         code = process.wait()
-    except KeyboardInterrupt:
+    except BaseException:  # KeyboardInterrupt, or what a signal's handler raises
         process.send_signal(signal.SIGINT)
         try:
             process.wait()
-        except KeyboardInterrupt:
+        except BaseException:
             process.kill()
         raise
     if code not in good:

@@ -3,10 +3,12 @@
 import dataclasses
 import math
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 
+from . import programs
 from .data import columns_of, write
 from .errors import DeepStaticError, need
 from .plan import compile
@@ -35,7 +37,7 @@ def train(model, *, dataset, args, eval_dataset=None, ranks=1, machine=None, con
     """Trains as `transformers.Trainer(model=, args=, train_dataset=, eval_dataset=).train()` would, on `ranks` ranks.
 
     model    a folder that `save_pretrained` wrote, or such a model
-    dataset  as data of Plan.run; labels of a causal model may be left out, and are then the input_ids
+    dataset  as data of Plan.run; labels of a causal model may be left out, and are then the input_ids, but for padding
     args     TrainingArguments; one that is set and cannot be honoured is refused by name
     config   more of ds_config.json, as a dict: {"zero_optimization": {"stage": 3}}
 
@@ -44,6 +46,8 @@ def train(model, *, dataset, args, eval_dataset=None, ranks=1, machine=None, con
     _refuse_others(args)
     work = tempfile.TemporaryDirectory(prefix="deepstatic-train-")
     columns = _with_labels(columns_of(dataset))
+    if not columns:
+        raise DeepStaticError("the dataset has no column of numbers; text is to be turned into input_ids by the model's tokenizer first")
     samples = len(next(iter(columns.values())))
     steps = _steps(args, samples, ranks)
     plan = compile(model, {**ds_config(args, steps, model), **(config or {})}, ranks=ranks, machine=machine,
@@ -51,9 +55,21 @@ def train(model, *, dataset, args, eval_dataset=None, ranks=1, machine=None, con
     out = Path(args.output_dir)
     out.mkdir(parents=True, exist_ok=True)
     run = plan.run(columns, steps, metrics=out / "metrics.jsonl", **_run_flags(args, out, steps, eval_dataset, Path(work.name)))
-    if not run.stopped and plan.saved is not None and not (out / "model").exists():
-        run.save_pretrained(out / "model")
+    if run.stopped:  # ds-run exports after the last step alone
+        programs.run("ds-run", "export", out, "-o", out / "model.safetensors")
+    if plan.saved is not None:
+        _replace(out / "model", run)
     return run
+
+
+def _replace(folder: Path, run: Run) -> None:
+    """The trained model; one that is there is of an earlier run."""
+    new = folder.with_name("model.new")
+    shutil.rmtree(new, ignore_errors=True)
+    run.save_pretrained(new)
+    if folder.exists():
+        shutil.rmtree(folder)
+    new.rename(folder)
 
 
 def ds_config(args, steps: int, model) -> dict:
@@ -153,9 +169,13 @@ def _exactly(names) -> str:
 
 
 def _with_labels(columns: dict) -> dict:
-    if "labels" not in columns and "input_ids" in columns:
-        return {**columns, "labels": columns["input_ids"]}
-    return columns
+    """Tokens are their own labels, padding apart."""
+    if "labels" in columns or "input_ids" not in columns:
+        return columns
+    labels = columns["input_ids"]
+    if "attention_mask" in columns:
+        labels = need("numpy", "masking labels").where(columns["attention_mask"] != 0, labels, -100)
+    return {**columns, "labels": labels}
 
 
 def _run_flags(args, out: Path, steps: int, eval_dataset, work: Path) -> dict:

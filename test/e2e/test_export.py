@@ -226,11 +226,14 @@ def test_weights_larger_than_half_of_the_memory_are_left_out(tmp_path, monkeypat
     assert "note: llama tiny needs" in capsys.readouterr().err
 
 
-def test_saved_folder_keeps_its_weights_and_loses_its_dropout(tmp_path):
+def test_saved_folder_keeps_its_weights_and_its_dropout(tmp_path, capsys):
     config = transformers.GPT2Config(n_layer=1, n_embd=16, n_head=2, n_positions=16, vocab_size=50, bos_token_id=0, eos_token_id=0)
     saved = transformers.GPT2LMHeadModel(config)
     saved.save_pretrained(tmp_path / "saved")
     graph = run([str(tmp_path / "saved"), "--seq=16"], tmp_path / "m").graph
+    assert "dropout: resid_pdrop 0.1, embd_pdrop 0.1, attn_pdrop 0.1\n" in capsys.readouterr().out
+    assert len([node for node in graph.node if node.op_type == "Dropout"]) == 4
+    graph = run([str(tmp_path / "saved"), "--seq=16", "--dropout=0"], tmp_path / "m").graph
     assert weights(tmp_path / "m")["lm_head.weight"].tobytes() == saved.lm_head.weight.detach().numpy().tobytes()
     assert not [node for node in graph.node if node.op_type == "Dropout"]
 

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy
 import pytest
@@ -174,6 +176,50 @@ def test_dropout_is_what_the_saved_configuration_says(samples, tmp_path):
     assert losses[0] != losses[1]
 
 
+# --- the last word
+
+
+def test_the_trained_model_is_of_the_last_step(saved, samples, tmp_path):
+    """A second run into the same folder replaces out/model, resumed or not."""
+    def model():
+        return {name: value.detach().numpy() for name, value in transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "model").named_parameters()}
+    common = dict(save_strategy="steps", save_steps=2)
+    for more in (dict(max_steps=2), dict(max_steps=4, resume_from_checkpoint=True), dict(max_steps=2, learning_rate=0.1)):
+        run = deepstatic.train(model=saved, dataset=samples, args=arguments(tmp_path, **common, **more))
+        weights = run.weights()
+        assert all((weights[name] == value).all() for name, value in model().items()), more
+
+
+def test_a_python_that_is_killed_takes_its_run_with_it(plan, samples, tmp_path):
+    plan_file = plan.path
+    save_file(samples, tmp_path / "d.safetensors")
+    script = (f"import sys; sys.path.insert(0, {str(REPOSITORY / 'python')!r}); import deepstatic\n"
+              f"deepstatic.Plan({str(plan_file)!r}).run({str(tmp_path / 'd.safetensors')!r}, 10 ** 9, metrics={str(tmp_path / 'm.jsonl')!r})")
+    child = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
+    until(lambda: (tmp_path / "m.jsonl").exists() and (tmp_path / "m.jsonl").stat().st_size > 0)
+    child.kill()
+    child.wait()
+
+    def running():
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if str(tmp_path).encode() in (folder / "cmdline").read_bytes():
+                    return True
+            except OSError:
+                pass  # it has just ended
+        return False
+    until(lambda: not running())
+
+
+def until(condition) -> None:
+    """Waits; the test's own limit ends it otherwise."""
+    for _ in range(6000):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not come to that within five minutes")
+
+
 # --- data
 
 
@@ -210,6 +256,12 @@ def test_data_that_does_not_fit_is_refused(plan, samples, tmp_path):
     (tmp_path / "splits").mkdir()
     (tmp_path / "splits" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
     assert "holds the splits train, test; give one of them" in refused(lambda: plan.run(tmp_path / "splits"))
+    assert "column labels has rows of 1 and of 2 values; a plan has one length" in refused(
+        lambda: plan.run({"input_ids": samples["input_ids"], "labels": [[1, 2], [3]]}))
+    assert "column text has str values" in refused(lambda: plan.run({**samples, "text": ["a"] * SAMPLES}))
+    assert "sample 1 has input_ids, and sample 0 has input_ids, labels" in refused(
+        lambda: plan.run([{"input_ids": [1], "labels": [1]}, {"input_ids": [1]}]))
+    assert "x.parquet is no folder" in refused(lambda: data_module.columns_of("x.parquet"))
     assert "has no tensor labels, which the plan reads" in refused(lambda: plan.run({"input_ids": samples["input_ids"]}))
     assert "not int" in refused(lambda: plan.run(3))
 
@@ -257,6 +309,17 @@ def test_training_arguments_on_two_ranks_save_and_resume(saved, samples, tmp_pat
     for name, value in once.weights().items():
         assert numpy.abs(ours[name] - value).max() < 1e-4, name
     assert [path.name for path in tmp_path.joinpath("two").glob("global_step*")] == ["global_step10"]
+
+
+def test_a_dataset_of_text_is_refused(saved, tmp_path):
+    import pyarrow
+    table = pyarrow.table({"text": ["words"] * 4})
+    assert "has no column of numbers" in refused(lambda: deepstatic.train(model=saved, dataset=table, args=arguments(tmp_path / "out")))
+    assert "nothing is fetched" in refused(lambda: deepstatic.compile("meta-llama/no-such", CONFIG))
+
+
+def test_an_uncaught_error_shows_what_to_try():
+    assert str(deepstatic.DeepStaticError("it is so", "ds-opt check")) == "it is so\n  try: ds-opt check"
 
 
 @pytest.mark.parametrize("changed, sentence", [
