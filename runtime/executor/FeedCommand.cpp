@@ -27,9 +27,9 @@ uint64_t maxMicrobatches(const plan::proto::Role &role) {
   return most;
 }
 
-/// Micro-step k of data rank r takes samples [(k * d + r) * m, (k * d + r + 1) * m) of the run. Where the device's
-/// memory is not the host's, every micro-batch of a run has its place in staging memory, so that a recorded run copies
-/// from where the host has written anew.
+/// Micro-step k of data rank r takes samples [(k * d + r) * m, (k * d + r + 1) * m) of the run, cf. Run::again. Where
+/// the device's memory is not the host's, every micro-batch of a run has its place in staging memory, so that a
+/// recorded run copies from where the host has written anew.
 class FeedCommand final : public Command {
 public:
   FeedCommand(const CommandContext &context, const plan::proto::FeedCommand &feed)
@@ -38,8 +38,16 @@ public:
         staging_(context.device.createStaging(maxMicrobatches(context.role) * bytes_)) {}
 
   Status stage(const Call &call) noexcept override {
-    const uint64_t first = call.run->firstSample + position_.globalMicrobatch(call.microbatch) * samples_;
-    return call.run->data->read(input_, first, samples_, hostTarget(call));
+    const Run &run = *call.run;
+    const uint64_t first = position_.globalMicrobatch(call.microbatch) * samples_; // in the run
+    if (run.again == 0)
+      return run.data->read(input_, run.firstSample + first, samples_, hostTarget(call));
+    for (uint64_t i = 0; i < samples_; ++i)
+      if (Status status = run.data->read(input_, run.firstSample + (first + i) % run.again, 1,
+                                         hostTarget(call) + i * (bytes_ / samples_));
+          !status.ok())
+        return status;
+    return Status::success();
   }
 
   Status run(const Call &call, Queue &queue) noexcept override {

@@ -14,6 +14,7 @@ struct Run {
   uint64_t step = 0;             ///< optimizer steps done before this one
   const Dataset *data = nullptr; ///< where feeds read
   uint64_t firstSample = 0;      ///< of the run, over all data-parallel ranks, in the endless stream of samples
+  uint64_t again = 0;            ///< samples after which the run begins with its first one again; 0: it has its own
 };
 
 } // namespace ds::runtime

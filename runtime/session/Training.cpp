@@ -14,6 +14,8 @@
 #include "runtime/data/ArrivingData.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/InputSpec.h"
+#include "runtime/data/SafetensorsFile.h"
+#include "runtime/data/TokenStream.h"
 #include "runtime/device/Device.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/VariableSources.h"
@@ -53,6 +55,7 @@
 #include <optional>
 #include <random>
 #include <ranges>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -100,6 +103,20 @@ uint64_t evaluationBatch(const plan::proto::Plan &plan, const Executor &executor
   return microbatches * executor.position().dataRanks * plan.training().micro_batch_size();
 }
 
+/// How many of the `left` samples the next run of the evaluation program takes: a batch, or of the rest the most that
+/// fill it when they are taken again and again. They are whole micro-batches as many times, or fill each micro-batch as
+/// many times, so the run's mean is what a batch of them alone has, whatever the loss is, if it is one of means.
+uint64_t evaluationShare(uint64_t left, uint64_t batch, uint64_t microbatch) {
+  const uint64_t microbatches = batch / microbatch;
+  for (uint64_t k = std::min(microbatches, left / microbatch); k > 0; --k)
+    if (microbatches % k == 0)
+      return k * microbatch;
+  uint64_t part = std::min(left, microbatch);
+  while (microbatch % part != 0)
+    --part;
+  return part;
+}
+
 /// How long nothing may move on a rank: longer than it may wait for the others, which then know better what is missing.
 std::chrono::milliseconds patience(const TrainingOptions &options) {
   return std::max(options.collectiveTimeout, TrainingOptions().collectiveTimeout) + std::chrono::minutes(1);
@@ -115,6 +132,23 @@ std::string namesOfData(const TrainingOptions &options) {
   add("--data", options.data);
   add("--eval-data", options.evaluationData);
   return text.empty() ? "no data" : text;
+}
+
+/// Tensors of safetensors files that the plan does not read.
+std::string unreadTensors(const std::vector<std::string> &paths, const plan::proto::Plan &plan) {
+  std::set<std::string> unread;
+  for (const std::string &path : paths)
+    if (!isTokenFile(path)) {
+      const SafetensorsFile file(path);
+      for (const auto &[name, tensor] : file.tensors())
+        unread.insert(name);
+    }
+  for (const plan::proto::Input &input : plan.inputs())
+    unread.erase(input.name());
+  std::string names;
+  for (const std::string &name : unread)
+    names += (names.empty() ? "" : ", ") + name;
+  return names;
 }
 
 std::string joined(const std::vector<std::string> &texts) {
@@ -329,9 +363,10 @@ void Training::openData() {
     evaluationData_ = std::make_unique<Dataset>(
         inputSpecs(*plan_), options_.evaluationData.empty() ? options_.data : options_.evaluationData, Dataset::Order{},
         sizes());
-  if (evaluates && evaluationData_->samples() < evaluationBatch(*plan_, ranks_->first()))
-    throw Error("the evaluation data has " + std::to_string(evaluationData_->samples()) + " samples, fewer than the " +
-                std::to_string(evaluationBatch(*plan_, ranks_->first())) + " of one evaluation batch");
+  std::vector<std::string> files = dataArrives(options_) ? std::vector<std::string>() : options_.data;
+  files.insert(files.end(), options_.evaluationData.begin(), options_.evaluationData.end());
+  if (const std::string unread = hasRankZero() ? unreadTensors(files, *plan_) : ""; !unread.empty())
+    notes_.push_back("the data has " + unread + ", which the model of this plan does not take");
   if (data_)
     steps_ = options_.steps.value_or((data_->samples() + samplesPerStep() - 1) / samplesPerStep());
   if (arriving_)
@@ -624,23 +659,27 @@ void Training::step(uint64_t number, ArrivingData::Samples samples, TrainingObse
 
 void Training::evaluate(uint64_t stepsDone, TrainingObserver &observer, const std::atomic<bool> &stop) {
   const uint64_t batch = evaluationBatch(*plan_, ranks_->first());
-  const uint64_t runs = evaluationData_->samples() / batch; // a rest smaller than a batch is left out
+  const uint64_t samples = evaluationData_->samples();
   EvaluationReport report{.step = stepsDone, .loss = std::nullopt};
   double sum = 0, weights = 0; // of batches: their targets where the plan counts them, else 1 each
-  for (uint64_t i = 0; i < runs; ++i) {
+  for (uint64_t first = 0; first < samples;) {
     now(HostState::Queues, "the evaluation after step", stepsDone);
-    const std::string name = plan::programOfSize("evaluate", *plan_, evaluationData_->sizeFor(i * batch, batch));
+    const uint64_t taken = evaluationShare(samples - first, batch, plan_->training().micro_batch_size());
+    const std::string name = plan::programOfSize("evaluate", *plan_, evaluationData_->sizeFor(first, taken));
     throwIfError(ranks_->execute(name, {.seed = beginning_.manifest.seed,
                                         .step = stepsDone,
                                         .data = evaluationData_.get(),
-                                        .firstSample = i * batch}));
+                                        .firstSample = first,
+                                        .again = taken == batch ? 0 : taken}));
+    first += taken;
     const Executor &executor = ranks_->first();
     const uint32_t program = *executor.program(name);
     const auto targets = executor.metric(program, "targets");
+    const double share = double(taken) / double(batch); // of the run
     report.loss = executor.metric(program, "loss");
-    sum += report.loss ? report.loss->asDouble() : 0;
-    weights += targets ? targets->asDouble() : 1;
-    if (settle(stepsDone, (stop || timeIsUp()) && i + 1 < runs, observer))
+    sum += report.loss ? share * report.loss->asDouble() : 0;
+    weights += share * (targets ? targets->asDouble() : 1);
+    if (settle(stepsDone, (stop || timeIsUp()) && first < samples, observer))
       endAsAsked(stepsDone, "during the evaluation after step " + std::to_string(stepsDone), observer);
   }
   if (report.loss && weights != 1)

@@ -272,13 +272,6 @@ TEST_F(TrainingTest, RefusesWhatItCannotDo) {
   EXPECT_TRUE(!std::filesystem::exists(options.metrics)); // nothing was begun
 }
 
-TEST_F(TrainingTest, RefusesTooLittleEvaluationData) {
-  options.evaluationData = {folder / "one"};
-  writeFile(folder / "one",
-            safetensors(R"({"x":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}})", std::string(8, '\0')));
-  EXPECT_ERROR(run(), "has 1 samples, fewer than the 2 of one evaluation batch");
-}
-
 TEST_F(TrainingTest, RefusesAnExportOfWhatIsNotHeld) {
   builder.role().mutable_buffers(0)->clear_variable();
   options.exportPath = folder / "w";
