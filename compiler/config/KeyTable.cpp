@@ -154,7 +154,7 @@ g(i) is ln(i + 1) / ln(w) for `log` and i / w for `linear`. At j = 0 the rate is
 |---|---|
 | none | `optimizer.params.lr` |
 | `WarmupLR` | min + (max - min) g(i) while i < w, then max; max is `optimizer.params.lr` unless written |
-| `WarmupDecayLR` | the same, then g = max(0, (T - i) / max(1, T - w)) |
+| `WarmupDecayLR` | min + (max - min) g(i) while i < w, then with max(0, (T - i) / max(1, T - w)) for g(i); max is 0.001 unless written |
 | `WarmupCosineLR` | `lr` times: r + (1 - r) g(i) with r = `warmup_min_ratio` while i < w, then c + (1 - c)(1 + cos(pi q)) / 2 with c = `cos_min_ratio`, q = min(1, (i - w + 1) / max(1, T - w)) |
 | `LRRangeTest` | `lr_range_test_min_lr` (1 + `lr_range_test_step_rate` j / `lr_range_test_step_size`); with `lr_range_test_staircase` the quotient is rounded down |
 | `OneCycle` | min + (max - min) s(j) while j <= x + y, then min / (1 + `decay_lr_rate` d); min and max are `cycle_min_lr` and `cycle_max_lr` |

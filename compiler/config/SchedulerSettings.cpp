@@ -119,6 +119,32 @@ std::vector<ScheduleParameter> warmupParameters(const Scheduler &s, const Optimi
   return parameters;
 }
 
+/// Says of optimizer.params.lr that a schedule with rates of its own does not read it.
+void answerUnreadRate(Resolver &resolver, const Scheduler &scheduler) {
+  std::string rates;
+  switch (scheduler.type) {
+  case Scheduler::Type::WarmupLR:
+    if (!resolver.find("scheduler.params.warmup_max_lr"))
+      return;
+    [[fallthrough]];
+  case Scheduler::Type::WarmupDecayLR:
+    if (resolver.wasAuto("scheduler.params.warmup_max_lr"))
+      return; // it is this rate
+    rates = "warmup_min_lr and warmup_max_lr";
+    break;
+  case Scheduler::Type::LRRangeTest:
+    rates = "lr_range_test_min_lr and lr_range_test_step_rate";
+    break;
+  case Scheduler::Type::OneCycle:
+    rates = "cycle_min_lr and cycle_max_lr";
+    break;
+  default:
+    return;
+  }
+  resolver.subsume("optimizer.params.lr",
+                   "has no effect: the rates of " + std::string(name(scheduler.type)) + " follow from its " + rates);
+}
+
 } // namespace
 
 std::vector<ScheduleParameter> rateParameters(const Scheduler &scheduler, const Optimizer &optimizer) {
@@ -175,6 +201,7 @@ void resolveScheduler(Resolver &resolver, Config &config) {
     readOneCycle(resolver, scheduler.oneCycle);
   else
     readWarmup(resolver, config);
+  answerUnreadRate(resolver, scheduler);
 }
 
 } // namespace ds::config

@@ -201,10 +201,51 @@ void Variables::refuseMissing() const {
       "; names must be the same but for a prefix such as model. or module.");
 }
 
+/// Names that differ in a number alone, as those of layers do, once: "h.*.attn.weight".
+static std::string patternsOf(const std::vector<std::string> &names) {
+  constexpr size_t most = 40;
+  std::vector<std::string> patterns;
+  for (const std::string &name : names) {
+    std::string pattern;
+    for (llvm::StringRef rest = name; !rest.empty();) {
+      const auto [part, others] = rest.split('.');
+      pattern += (pattern.empty() ? "" : ".") +
+                 (part.find_first_not_of("0123456789") == llvm::StringRef::npos ? "*" : part.str());
+      rest = others;
+    }
+    if (!llvm::is_contained(patterns, pattern))
+      patterns.push_back(pattern);
+  }
+  std::string text;
+  for (size_t i = 0; i < std::min(patterns.size(), most); ++i)
+    text += (i > 0 ? ", " : "") + patterns[i];
+  return text + (patterns.size() > most ? " and " + std::to_string(patterns.size() - most) + " more" : "");
+}
+
+/// Which initializers are trained and which are not, where their names decided.
+static std::string guess(const std::deque<Variable> &variables) {
+  const llvm::Regex ownable("^[A-Za-z_][A-Za-z0-9_.]*$"); // not "onnx::MatMul_7" or "/h/Constant_output_0"
+  std::vector<std::string> trained, fixed;
+  for (const Variable &variable : variables) {
+    const std::optional<DType> dtype = dtypeFromOnnx(variable.onnxType);
+    if (dtype && ds::isFloat(*dtype) && ownable.match(variable.name))
+      (variable.trainable ? trained : fixed).push_back(variable.name);
+  }
+  if (trained.empty() && fixed.empty())
+    return "";
+  return "the file does not say which initializers are parameters, so those whose name has a dot are trained: " +
+         (trained.empty() ? "none" : patternsOf(trained)) +
+         (fixed.empty() ? "" : "; and these are not: " + patternsOf(fixed)) +
+         "; --trainable REGEX and --frozen REGEX say otherwise";
+}
+
 std::vector<std::string> Variables::weightNotes() const {
-  if (weights_.empty())
-    return {};
   std::vector<std::string> absent, notes;
+  const bool told = !metadata_.values.empty() || metadata_.trainable || algorithm_.present;
+  if (const std::string sentence = told ? "" : guess(variables_); !sentence.empty())
+    notes.push_back(sentence);
+  if (weights_.empty())
+    return notes;
   std::map<std::string, size_t> widened; // by dtype
   size_t parameters = 0;
   for (const Variable &variable : variables_) {
