@@ -44,6 +44,16 @@ WorldSize worldSize(const plan::proto::Plan &plan) {
   return world;
 }
 
+std::vector<std::string> ownOfDataRanks(const plan::proto::Plan &plan) {
+  std::vector<std::string> names;
+  if (worldSize(plan).data > 1)
+    for (const plan::proto::ReferenceOp &op : plan.reference().ops())
+      if (op.op() == "train.update_average")
+        for (const uint32_t variable : op.variables())
+          names.push_back(plan.variables(int(variable)).name());
+  return names;
+}
+
 namespace {
 
 /// Of all roles' routines.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ds::report {
 
@@ -16,6 +17,10 @@ struct WorldSize {
   uint64_t ranks() const { return pipe * data * expert * tensor; }
 };
 WorldSize worldSize(const plan::proto::Plan &plan);
+
+/// Variables that each data-parallel rank has of its own micro-batches, running statistics: rank 0's are exported,
+/// which no class of numerics speaks of. None where there is one such rank.
+std::vector<std::string> ownOfDataRanks(const plan::proto::Plan &plan);
 
 /// Kernels that the plan carries, the commands of all roles' routines that run them, and the bytes of their text.
 struct CompiledKernels {

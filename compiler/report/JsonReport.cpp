@@ -1,6 +1,7 @@
 //===- JsonReport.cpp - the report that scripts read ----------------------===//
 //
-// {"format": 1, "model", "ranks", "world", "numerics", "stale", "compiler", "training",
+// {"format": 1, "model", "ranks", "world", "numerics", "own_of_data_ranks" (variables of which it does not speak),
+//  "stale", "compiler", "training",
 //  "machine": {"name", "device", "isa" ("": any), "reserve_bytes" (of a rank's device, outside of arenas)},
 //  "captured": names of the programs that a device may record once and launch again,
 //  "compiled": {"kernels" that the plan carries, "commands" of all roles' routines that run them, "bytes" of their
@@ -328,6 +329,7 @@ std::string jsonReport(const Plan &plan, bool allRanks) {
       {"ranks", world.ranks()},
       {"world", {{"data", world.data}, {"pipe", world.pipe}, {"tensor", world.tensor}}},
       {"numerics", plan.numerics()},
+      {"own_of_data_ranks", ownOfDataRanks(plan)},
       {"stale", plan.stale()},
       {"compiler", plan.compiler_revision()},
       {"machine",

@@ -55,6 +55,19 @@ TEST(Facts, AttentionCountsAsItsProducts) {
   }
 }
 
+TEST(Facts, RunningStatisticsAreOfOneRank) {
+  plan::proto::Plan plan = smallPlan();
+  auto &op = *plan.mutable_reference()->add_ops();
+  op.set_op("train.update_average");
+  op.add_variables(0);
+  EXPECT_TRUE(ownOfDataRanks(plan).empty());
+  plan.mutable_world()->clear_axes();
+  auto &axis = *plan.mutable_world()->add_axes();
+  axis.set_name("data");
+  axis.set_size(2);
+  EXPECT_EQ(ownOfDataRanks(plan), std::vector{plan.variables(0).name()});
+}
+
 TEST(Facts, Ranks) {
   plan::proto::Plan plan = smallPlan();
   EXPECT_EQ(worldSize(plan).ranks(), 1u);
