@@ -13,6 +13,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,7 @@ from shrink import shrink
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "build" / "drawn"
-LONGEST = 60  # seconds of a compilation
+LONGEST = 60  # seconds of the processor for a compilation, or a run
 STEPS = 3
 CLOSE = {"reassociated": 3e-3, "lossy": 0.1}  # losses of plans that do not claim one rank's bits, relative
 # verdict: "plan", a rule's name or "fault". ran: the plan's numerics where it was trained.
@@ -77,13 +78,16 @@ def binary(name):
     return Path(BINARIES or os.environ.get("DS_BINARIES", build / "bin")) / name
 
 
-def call(*arguments, seconds):
-    """(exit code, what it said); a call that takes longer has the code None."""
+def call(*arguments):
+    """(exit code, what it said). It has so many seconds of the processor, whatever else the machine does; a call that hangs ends, too."""
+    limited = ["prlimit", f"--cpu={LONGEST}:{LONGEST + 1}", *map(str, arguments)]
     try:
-        done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, errors="replace", timeout=seconds)
-        return done.returncode, done.stdout + done.stderr
+        done = subprocess.run(limited, capture_output=True, text=True, errors="replace", timeout=20 * LONGEST)
     except subprocess.TimeoutExpired:
-        return None, f"took over {seconds} s"
+        return None, "it stands still"
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return done.returncode, f"took over {LONGEST} s of the processor"
+    return done.returncode, done.stdout + done.stderr
 
 
 def sentence_of(text):
@@ -103,7 +107,7 @@ def command_of(folder, spec, choice, name="plan"):
 def judge(folder, spec, choice, runs=False) -> Outcome:
     """Compiles in `folder`, and with `runs` trains beside one rank."""
     command, begin = command_of(folder, spec, choice), time.monotonic()
-    code, text = call(*command, "--quiet", seconds=LONGEST)
+    code, text = call(*command, "--quiet")
     seconds = time.monotonic() - begin
     if code == 0:
         fault, numerics = train(folder, spec, choice) if runs else ("", "")
@@ -114,14 +118,14 @@ def judge(folder, spec, choice, runs=False) -> Outcome:
 
 def train(folder, spec, choice):
     """(what is wrong with three steps beside one rank, the plan's numerics)."""
-    code, text = call(*command_of(folder, spec, configs.beside_one_rank(choice), "one"), "--quiet", seconds=LONGEST)
+    code, text = call(*command_of(folder, spec, configs.beside_one_rank(choice), "one"), "--quiet")
     if code != 0:
         return f"one rank, exit {code}: {sentence_of(text)}", "failed"
-    report = json.loads(call(binary("ds-opt"), "report", folder / "plan.dsplan", "--format", "json", seconds=LONGEST)[1])
+    report = json.loads(call(binary("ds-opt"), "report", folder / "plan.dsplan", "--format", "json")[1])
     save_file(data_of(spec, choice), folder / "data.safetensors")
     for name in ("plan", "one"):
         code, text = call(binary("ds-run"), folder / f"{name}.dsplan", "--data", folder / "data.safetensors", "--steps", STEPS, "--threads", 1,
-                          "--metrics", folder / f"{name}.jsonl", "--export", folder / f"{name}.safetensors", "--quiet", seconds=LONGEST)
+                          "--metrics", folder / f"{name}.jsonl", "--export", folder / f"{name}.safetensors", "--quiet")
         if code != 0:
             return f"ds-run {name}, exit {code}: {sentence_of(text)}", "failed"
     return difference(folder, report["numerics"], configs.data_ranks(choice)), report["numerics"]

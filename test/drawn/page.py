@@ -9,7 +9,7 @@ HEAD = """<!-- Written by test/e2e/test_drawn.py (DS_UPDATE_DOCS=1); do not edit
 # Drawn work: every legal configuration gets a plan
 
 `test/drawn` draws models and configurations from a seed. Each draw is compiled, and ds-opt's checker looks at each plan. A draw ends in a plan, or in the sentence of
-a rule that only the model can break (`test/drawn/rules.py`), within {longest} s. Anything else is a fault: a plan that the checker refuses, an internal error, a crash.
+a rule that only the model can break (`test/drawn/rules.py`), within {longest} s of the processor. Anything else is a fault: a plan that the checker refuses, an internal error, a crash.
 A sample trains {steps} steps beside one rank: the same losses, and the same bits of weights where the plan says "bit-equal".
 
 ```
@@ -46,7 +46,8 @@ def page(table, count, seed, longest, steps, bugs) -> str:
     pairs = {frozenset(map(str, pair)) for pair in configs.pairs()} & {frozenset(map(str, pair)) for pair in table.pairs}
     lines = [HEAD.format(longest=longest, steps=steps),
              f"## What {count:,} draws of seed {seed} hold\n",
-             f"Of {len(keys):,} pairs of keys that can stand together {len(keys & drawn):,} do, and of {len(configs.pairs()):,} pairs of values {len(pairs):,}.\n",
+             f"Of {len(keys):,} pairs of keys that can stand together {len(keys & drawn):,} do, and of {len(configs.pairs()):,} pairs of values "
+             f"{len(pairs):,}.\n",
              "| family or exported model | draws |\n|---|---|",
              *(f"| {name} | {number} |" for name, number in sorted(table.families.items(), key=lambda item: (-item[1], item[0]))),
              "\n| block of a drawn model | draws |\n|---|---|",

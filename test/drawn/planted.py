@@ -1,10 +1,11 @@
-"""Bugs to plant in the compiler's passes, in a copy of the sources; draws must find each: name -> (file, what it does, the text, what stands there then).
+"""Bugs to plant in the compiler's passes, in a copy of the sources. Draws must find each.
 
-A text stands once in its file. None is of what a plan and its reference have in common (differentiation, the optimizer), which runs beside one rank do not see.
+A text stands once in its file. None is of what a plan and one rank's have in common (differentiation, the optimizer's formulas): no run beside one
+rank shows that.
 """
 
 PASSES = "compiler/passes"
-PLANTED = {
+PLANTED = {  # name: (file, what it does, a text, what stands there instead)
     "collective-not-awaited": (
         f"{PASSES}/plan/OrderQueues.cpp", "compute goes on beside a collective whose result it reads",
         "    for (const UnderWay &other : due_)\n      command.addWait(other.done);\n    due_.clear();\n    lastCompute_ = command;",
@@ -33,7 +34,8 @@ PLANTED = {
         "        offsets.push_back(offsets.size() == 2 ? offsets.back() : offsetOf(accumulate, buckets));"),
     "loss-of-three-ranks": (
         f"{PASSES}/zero/InsertReductions.cpp", "three ranks do not sum their losses",
-        "      if (variable.getKind() != train::VariableKind::Metric)", "      if (variable.getKind() != train::VariableKind::Metric || ranks_ == 3)"),
+        "      if (variable.getKind() != train::VariableKind::Metric)",
+        "      if (variable.getKind() != train::VariableKind::Metric || ranks_ == 3)"),
     "narrow-sum-replaced": (
         f"{PASSES}/zero/NarrowReductions.cpp", "a sum in 16 bits of a bucket of one member replaces those of earlier micro-batches",
         "    if (accumulate) {", "    if (accumulate && bucket.getMembers().size() > 1) {"),

@@ -1,7 +1,8 @@
 """Makes a model and a configuration at fault smaller, as long as the fault stays what it is."""
 
-SIMPLE = {"width": [4, 8, 16, 32], "tokens": [1, 3, 4, 8], "vocabulary": [5, 16, 32, 64], "frozen": [""], "positions": [False], "norm": ["none", "layer"],
-          "head": ["untied", "bias", "pooled"], "transposed": [False], "open": [False], "shifted": [False], "seed": [0], "order": ["written", "reversed", 1]}
+SIMPLE = {"width": [4, 8, 16, 32], "tokens": [1, 3, 4, 8], "vocabulary": [5, 16, 32, 64], "frozen": [""], "positions": [False],
+          "norm": ["none", "layer"], "head": ["untied", "bias", "pooled"], "transposed": [False], "open": [False], "shifted": [False], "seed": [0],
+          "order": ["written", "reversed", 1]}
 SIMPLE_BLOCK = {"heads": [1], "grown": [1], "bias": [False], "norm": ["none", "layer"], "act": ["Relu"], "cell": ["RNN"], "packed": [False]}
 MOST_TRIES = 400
 
