@@ -1,8 +1,10 @@
 #include "kernels/cpu/Isa.h"
+#include "core/Error.h"
 #include "kernels/cpu/TileGemm.h"
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 namespace ds::kernels {
@@ -22,10 +24,15 @@ Isa widest() {
 
 Isa capped() {
   const char *cap = std::getenv("DS_CPU_ISA");
-  for (Isa limit : {Isa::Baseline, Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16})
-    if (cap && std::string_view(cap) == nameOf(limit))
+  if (cap == nullptr || *cap == '\0')
+    return widest();
+  std::string names;
+  for (Isa limit : {Isa::Baseline, Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16, Isa::Amx}) {
+    if (std::string_view(cap) == nameOf(limit))
       return std::min(widest(), limit);
-  return widest();
+    names += std::string(names.empty() ? "" : ", ") + nameOf(limit);
+  }
+  throw Error("the environment variable DS_CPU_ISA is '" + std::string(cap) + "', which is none of " + names);
 }
 
 } // namespace

@@ -99,6 +99,12 @@ void makeFolder(const std::string &path) {
   throw Error("cannot make folder " + path + ": " + std::strerror(errno));
 }
 
+std::optional<std::string> readRegular(const std::string &path, size_t limit) {
+  if (isThere(path) && !fs::is_regular_file(path))
+    throw Error(path + " is not a regular file");
+  return readWhole(path, limit);
+}
+
 std::vector<uint64_t> checkpointsIn(const std::string &folder) {
   std::vector<uint64_t> steps;
   if (!isFolder(folder))
@@ -121,7 +127,7 @@ std::optional<std::string> findCheckpoint(const std::string &folder, const std::
   if (isCheckpoint(place))
     return folder;
   if (isThere(place / "latest")) {
-    std::string name = readWhole(place / "latest", 4096).value_or("");
+    std::string name = readRegular(place / "latest", 4096).value_or("");
     name.erase(name.find_last_not_of(" \r\n") + 1);
     if (stepOf(name) && isCheckpoint(place / name))
       return place / name;

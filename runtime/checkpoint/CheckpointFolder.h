@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,6 +23,10 @@ std::string rankFileName(uint64_t rank);
 
 /// Makes the folder and those around it where they are not there. Throws ds::Error naming it.
 void makeFolder(const std::string &path);
+
+/// What a small file of a checkpoint holds, at most `limit` bytes; nothing, and errno, if it cannot be read. A pipe,
+/// which nobody may ever write into, is not read: throws ds::Error.
+std::optional<std::string> readRegular(const std::string &path, size_t limit);
 
 /// Steps of the checkpoints in a folder that have a manifest, ascending; none where there is no folder.
 std::vector<uint64_t> checkpointsIn(const std::string &folder);

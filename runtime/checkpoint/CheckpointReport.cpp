@@ -3,6 +3,7 @@
 
 #include "core/Error.h"
 #include "core/Files.h"
+#include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/checkpoint/FileDamage.h"
 #include "runtime/checkpoint/Manifest.h"
 
@@ -94,7 +95,7 @@ std::string checkpointTable(const std::string &folder) {
   std::string text = "  step  written                       bytes  layout                              state\n";
   for (const Row &row : rows)
     text += row.text;
-  if (const std::optional<std::string> latest = readWhole((fs::path(folder) / "latest").string(), 4096))
+  if (const std::optional<std::string> latest = readRegular((fs::path(folder) / "latest").string(), 4096))
     text += "latest: " + *latest;
   return text;
 }

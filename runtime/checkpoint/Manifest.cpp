@@ -4,6 +4,7 @@
 #include "core/Error.h"
 #include "core/Files.h"
 #include "core/Shape.h"
+#include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/checkpoint/ManifestChecks.h"
 #include "runtime/checkpoint/ManifestFields.h"
 
@@ -149,7 +150,7 @@ Manifest parseManifest(std::string_view text) {
 }
 
 Manifest readManifest(const std::string &path) {
-  const std::optional<std::string> text = readWhole(path, largest);
+  const std::optional<std::string> text = readRegular(path, largest);
   if (!text)
     throw Error(path + " cannot be read: " + std::strerror(errno));
   try {

@@ -1,6 +1,7 @@
 //===- WaitPoint.h - wait briefly awake, then asleep ----------------------===//
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -29,13 +30,16 @@ public:
     sleepers_.fetch_sub(1);
   }
 
-  /// As wait, but gives up after `timeout`; returns whether the condition holds.
+  /// As wait, but gives up after `timeout`; returns whether the condition holds. Time in which the process does not
+  /// run, stopped by a signal or frozen, does not count: no look at the clock says more than a piece.
   template <typename Condition> bool waitFor(Condition condition, std::chrono::milliseconds timeout) noexcept {
     if (spin(condition))
       return true;
     std::unique_lock<std::mutex> lock(mutex_);
     sleepers_.fetch_add(1);
-    const bool holds = wake_.wait_for(lock, timeout, condition);
+    bool holds = condition();
+    for (std::chrono::milliseconds left = timeout; !holds && left.count() > 0; left -= std::min(left, piece))
+      holds = wake_.wait_for(lock, std::min(left, piece), condition);
     sleepers_.fetch_sub(1);
     return holds;
   }
@@ -49,6 +53,7 @@ public:
 
 private:
   static constexpr std::chrono::microseconds awake{50};
+  static constexpr std::chrono::milliseconds piece{100};
 
   template <typename Condition> static bool spin(Condition &condition) noexcept {
     const auto end = std::chrono::steady_clock::now() + awake;

@@ -63,6 +63,23 @@ Saving::Saving(const plan::proto::Plan &plan, const StateShares &shares, const L
   makeFolder(options_.folder);
   lock_ = std::make_unique<FolderLock>(options_.folder);
   removeUnfinished(options_.folder);
+  requireSavable();
+}
+
+/// Throws ds::Error where no checkpoint could be written: known before the first step. By the longest of the names to
+/// come, as far as they are known; the disk may still fill up.
+void Saving::requireSavable() const {
+  const std::string part = partPath(UINT64_MAX), file = part + "/" + rankFileName(transport_.ranks() - 1);
+  try {
+    makeFolder(part);
+    writeFileAtomically(file, "");
+    writeFileAtomically(options_.folder + "/latest.part", "");
+    std::filesystem::remove(options_.folder + "/latest.part");
+  } catch (const Error &error) {
+    discardFolder(part);
+    throw Error("--save " + options_.folder + " cannot take a checkpoint: " + error.what());
+  }
+  discardFolder(part);
 }
 
 void Saving::describeRun(const std::string &planPath) {

@@ -74,6 +74,7 @@ private:
   std::string partPath(uint64_t stepsDone) const { return pathOf(stepsDone) + "." + beginning_.run + ".part"; }
   void describeRun(const std::string &planPath);
   void shareRunId();
+  void requireSavable() const;
   void gather();
   Outcome publish(uint64_t stepsDone, const std::vector<Written> &written) const;
 

@@ -53,9 +53,13 @@ public:
 
 private:
   [[noreturn]] void refuse(uint64_t processes) const {
+    if (processes == 1)
+      throw Error(options_.launch->launcher + " started one process, to be one rank, but plan " + options_.planPath +
+                      " is for " + ranksText(ranks_) + "; start as many, or run all in this process by -n " +
+                      std::to_string(ranks_),
+                  "ds-run -n " + std::to_string(ranks_) + " " + options_.planPath + " ...");
     throw Error(options_.launch->launcher + " started " + std::to_string(processes) +
-                    (processes == 1 ? " process" : " processes") + ", each to be one rank, but plan " +
-                    options_.planPath + " is for " + ranksText(ranks_) +
+                    " processes, each to be one rank, but plan " + options_.planPath + " is for " + ranksText(ranks_) +
                     "; start as many, or run all in one process by ds-run without " + options_.launch->launcher,
                 "mpirun -n " + std::to_string(ranks_) + " ds-run " + options_.planPath + " ...");
   }

@@ -11,12 +11,13 @@ import os
 import random
 import re
 import signal
+import subprocess
 import time
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
+from conftest import REPOSITORY, write_config
 from pairwise import covering
 from rank_jobs import (DS_RUN, MPI_ENVIRONMENT, SLOW_FILES, TCP_RANK, Job, await_condition, free_port, has_mpi, mpirun,
                        one_error_file_a_rank, open_files, phase_of, seconds_until, shared_memory_of, state_of)
@@ -273,3 +274,19 @@ def test_all_ranks_end(plans, tmp_path, transport, phase, name, ranks):
         left = {file for file in run.shared_memory if Path(file).exists() and "vader_segment" not in file}  # that is Open MPI's
         assert not left, "files in shared memory are left"
     expect_outcome(run, reference)
+
+
+def test_a_process_that_was_stopped_for_longer_than_the_timeout_goes_on(tools, exported, text_data, tmp_path):
+    """Ranks of one process stop together, and none of them has waited for another meanwhile."""
+    plan, metrics = tmp_path / "p.dsplan", tmp_path / "m.jsonl"
+    tools("ds-opt", "compile", exported("gpt2", "--size", "tiny", "--seq", 64), "--config", write_config(tmp_path / "c.json"), "--ranks", 8, "-o", plan)
+    run = subprocess.Popen([DS_RUN, plan, "--data", text_data(64), "--steps", "1000000", "--collective-timeout", str(TIMEOUT), "--threads", "1",
+                            "--metrics", metrics, "--save", tmp_path / "saved", "--quiet"], stderr=subprocess.PIPE, text=True)
+    await_condition(lambda: metrics.exists() and metrics.stat().st_size > 0, 120, "a step")
+    run.send_signal(signal.SIGSTOP)
+    time.sleep(TIMEOUT + 0.5)
+    before = metrics.stat().st_size
+    run.send_signal(signal.SIGCONT)
+    await_condition(lambda: metrics.stat().st_size > before or run.poll() is not None, 120, "another step")
+    run.send_signal(signal.SIGTERM)
+    assert (run.wait(), run.stderr.read().count("stands still")) == (75, 0)

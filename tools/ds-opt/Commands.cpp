@@ -17,6 +17,7 @@
 #include "core/AttachedLoss.h"
 #include "core/Error.h"
 #include "core/Files.h"
+#include "core/Overwriting.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
 #include "tools/usage/Usage.h"
@@ -32,6 +33,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <iterator>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -82,6 +84,28 @@ private:
 void print(const std::string &text) {
   if (!writeAll(STDOUT_FILENO, std::as_bytes(std::span(text))))
     throw Error(std::string("cannot write to stdout: ") + std::strerror(errno));
+}
+
+/// The files of a model that a path names: the graph, and beside it what begins with its name, as model.onnx.data.
+std::vector<NamedPath> filesOfModel(const std::filesystem::path &path) {
+  std::vector<NamedPath> files = {{"the model", path}};
+  const bool whole = isFolder(path);
+  const std::filesystem::path folder = whole ? path : path.has_parent_path() ? path.parent_path() : ".";
+  if (isFolder(folder))
+    for (const std::filesystem::path &file : listFolder(folder)) {
+      const std::string name = file.filename();
+      if (whole ? name.find(".onnx") != std::string::npos : name.starts_with(path.filename().string() + "."))
+        files.push_back({"the model's file", file});
+    }
+  return files;
+}
+
+/// A plan and the files of the weights that it begins with.
+std::vector<NamedPath> filesOfPlan(const plan::proto::Plan &plan, const std::string &path, const std::string &what) {
+  std::vector<NamedPath> files = {{what, path}};
+  for (const plan::proto::WeightFile &file : plan.weight_files())
+    files.push_back({"the plan's weight file", std::filesystem::path(path).parent_path() / file.path()});
+  return files;
 }
 
 /// Where a command's result goes: a file, or stdout.
@@ -245,6 +269,14 @@ struct PlanningArguments {
     app.add_option("--without", without, "leave out a pass that only makes the plan better, to compare; repeatable");
   }
 
+  std::vector<NamedPath> inputs() const {
+    std::vector<NamedPath> files = filesOfModel(model.path);
+    files.push_back({"the configuration", config});
+    files.push_back({"the machine file", machine});
+    files.push_back({"the weights", model.weights});
+    return files;
+  }
+
   driver::CompileRequest request() const {
     driver::CompileRequest result;
     result.model = model.options();
@@ -338,6 +370,11 @@ struct VerifyArguments {
 int runVerify(const VerifyArguments &arguments, const bool &quiet) {
   const std::string &path = arguments.places.plan;
   const plan::proto::Plan plan = plan::readPlan(path);
+  std::vector<NamedPath> inputs = filesOfPlan(plan, path, "the plan");
+  if (!arguments.places.model.empty())
+    std::ranges::copy(filesOfModel(arguments.places.model), std::back_inserter(inputs));
+  inputs.push_back({"the configuration", arguments.places.config});
+  refuseOverwriting({"--certificate", arguments.certificate}, inputs);
   const certify::Verdict verdict = certify::judge(plan, arguments.places);
   if (arguments.format == "json")
     print(certify::jsonOf(verdict));
@@ -354,18 +391,22 @@ void runCompile(const CompileArguments &arguments, const bool &quiet, const bool
   Progress progress(quiet, verbose);
   driver::CompileRequest request = arguments.request();
   request.progress = [&](const char *phase) { progress(phase); };
+  if (request.output.empty() && request.emit == driver::Emit::PlanFile)
+    request.output = modelName(arguments.planning.model.path) + ".dsplan";
+  refuseOverwriting({"-o", request.output}, arguments.planning.inputs());
   if (request.emit != driver::Emit::PlanFile) {
     driver::CompileResult result = driver::compile(request);
     progress.finish();
     return deliver(result.text, arguments.output);
   }
-  if (request.output.empty())
-    request.output = modelName(arguments.planning.model.path) + ".dsplan";
   driver::CompileResult result = driver::compile(request);
   driver::requireRunnable(request, result.plan);
   progress("checking the plan");
   plan::validatePlan(result.plan);
   prove(result.plan, "the plan that this compiler made"); // a defect of ours, never written
+  std::vector<NamedPath> weights = filesOfPlan(result.plan, request.output, "");
+  weights.erase(weights.begin());
+  refuseOverwriting({"-o", request.output}, weights);
   plan::writePlanFile(request.output, result.plan);
   progress.finish();
   if (quiet)
@@ -384,6 +425,7 @@ void runReport(const std::string &path, const std::string &format, bool allRanks
   options.format = report::formatFromName(format);
   options.allRanks = allRanks;
   const plan::proto::Plan plan = plan::readPlan(path);
+  refuseOverwriting({"the report", output}, filesOfPlan(plan, path, "the plan"));
   if (options.format == report::Format::Html)
     if (std::optional<check::Finding> finding = check::checkPlan(plan))
       options.refused = {.rule = finding->rule, .sentence = finding->sentence, .places = std::move(finding->places)};
@@ -397,7 +439,7 @@ struct CheckArguments {
 
   void add(CLI::App &app) {
     planning.add(app);
-    app.add_option("--ranks", ranks, "N, or several: 8,64,512")->delimiter(',')->check(CLI::PositiveNumber);
+    app.add_option("--ranks", ranks, "N, or several: 8,64,512")->delimiter(',')->check(positive());
     app.add_option("--format", format, "text|json");
     app.add_option("-o,--output", output, "file; default: stdout");
   }
@@ -409,6 +451,7 @@ int runCheck(const CheckArguments &arguments, const bool &quiet, const bool &ver
   Progress progress(quiet, verbose);
   driver::CompileRequest request = arguments.planning.request();
   request.progress = [&](const char *phase) { progress(phase); };
+  refuseOverwriting({"-o", arguments.output}, arguments.planning.inputs());
   const std::vector<report::FitCase> cases = driver::tryRanks(request, arguments.ranks);
   progress.finish();
   deliver(report::fitReport(modelName(arguments.planning.model.path), cases, format), arguments.output);
@@ -417,7 +460,10 @@ int runCheck(const CheckArguments &arguments, const bool &quiet, const bool &ver
 
 void runDiff(const std::string &a, const std::string &b, const std::string &format, const std::string &output) {
   const report::Format wanted = report::formatFromName(format);
-  deliver(report::diffReport(plan::readPlan(a), a, plan::readPlan(b), b, wanted), output);
+  const plan::proto::Plan one = plan::readPlan(a), other = plan::readPlan(b);
+  refuseOverwriting({"-o", output}, filesOfPlan(one, a, "the plan"));
+  refuseOverwriting({"-o", output}, filesOfPlan(other, b, "the plan"));
+  deliver(report::diffReport(one, a, other, b, wanted), output);
 }
 
 /// Says why a command failed; its exit code. Called where an exception is being handled.
@@ -483,6 +529,8 @@ int ds::tool::runCommand(int argc, char **argv) {
   importCommand->callback([&] {
     if (const driver::Lengths lengths = Dims(importArguments.dims).lengths; !lengths.sizes.empty())
       throw Error("--dim " + lengths.dimension + " has several sizes, which only a plan can have; give one");
+    refuseOverwriting({"-o", importOutput}, filesOfModel(importArguments.path));
+    refuseOverwriting({"-o", importOutput}, std::vector<NamedPath>{{"the weights", importArguments.weights}});
     deliver(driver::importToText(importArguments.options()), importOutput);
   });
 
@@ -545,6 +593,7 @@ int ds::tool::runCommand(int argc, char **argv) {
   zooCommand->add_option("--format", zooFormat, "text|json");
   zooCommand->callback([&] { print(report::zooReport(report::formatFromName(zooFormat))); });
 
+  refuseOddValues(app);
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty())

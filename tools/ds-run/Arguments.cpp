@@ -21,11 +21,12 @@ public:
   Parser() : app_("Trains by a plan that ds-opt compiled.", "ds-run") {
     runtime::TrainingOptions &training = arguments_.training;
     app_.add_option("PLAN", training.planPath, "the plan, from ds-opt compile");
-    app_.add_option("-n", ranks_, "ranks, all in this process; must be the plan's")->check(CLI::PositiveNumber);
+    app_.add_option("-n", ranks_, "ranks, all in this process; must be the plan's")->check(positive());
     app_.add_option("--data", training.data,
                     "safetensors or token files; several form one stream;\n"
                     "-: stdin names files while the run goes on, one a line, each with the samples of whole steps");
-    app_.add_option("--steps", steps_, "optimizer steps; default: one epoch");
+    app_.add_option("--steps", steps_, "optimizer steps; default: one epoch")
+        ->check(CLI::Range(uint64_t(0), uint64_t(1) << 48));
     app_.add_option("--device", training.device,
                     "cpu or cuda as the plan says, or null to walk it without computing; default: the plan's")
         ->check(CLI::IsMember({"cpu", "cuda", "null"}));
@@ -52,13 +53,10 @@ public:
         ->check(CLI::Range(0.001, 1e6));
     app_.add_flag("--check-memory", training.checkMemory, "NaN patterns in all memory that nobody owns");
     app_.add_flag("--check-numerics", training.checkNumerics, "stop at the first NaN or infinity, naming its op");
-    app_.add_option("--on-nonfinite", training.onNonFinite,
+    app_.add_option("--on-nonfinite", onNonFinite_,
                     "when a loss or gradient norm is NaN or infinite: stop with code 3, skip (undo the step) or "
                     "continue; default: stop")
-        ->transform(CLI::CheckedTransformer(
-            std::map<std::string, runtime::OnNonFinite>{{"stop", runtime::OnNonFinite::Stop},
-                                                        {"skip", runtime::OnNonFinite::Skip},
-                                                        {"continue", runtime::OnNonFinite::Continue}}));
+        ->check(CLI::IsMember({"stop", "skip", "continue"}));
     app_.add_option("--replica-digest-interval", training.replicaDigestInterval,
                     "steps between comparisons of what several ranks hold alike; 0: none; default: 100, on cuda 1000");
     app_.add_option("--certify", arguments_.certificate,
@@ -75,6 +73,8 @@ public:
     addPostmortem();
     app_.add_subcommand("info", "devices, libraries, versions");
     addCheckpointCommands(app_, arguments_);
+    app_.set_version_flag("--version", "ds-run " DS_VERSION);
+    refuseOddValues(app_);
   }
 
   Arguments parse(int argc, char **argv) {
@@ -83,6 +83,10 @@ public:
     } catch (const CLI::CallForHelp &) {
       arguments_.command = Arguments::Command::Help;
       arguments_.text = app_.help(); // of the subcommand, if one is asked about
+      return arguments_;
+    } catch (const CLI::CallForVersion &version) {
+      arguments_.command = Arguments::Command::Help;
+      arguments_.text = version.what() + std::string("\n");
       return arguments_;
     } catch (const CLI::ParseError &error) {
       throw UsageError(usageSentence(app_, error) + "; ds-run --help lists the flags");
@@ -108,14 +112,14 @@ private:
     app_.add_option("--peak-tflops", training.peakTflops,
                     "what one rank can do, in 10^12 FLOP/s of the type it computes in: --metrics then has\n"
                     "model_flops_utilization, the share that the model's own products are of it")
-        ->check(CLI::PositiveNumber);
+        ->check(positive());
     app_.add_option("--trace", training.trace, "when each command ran, for chrome://tracing or ui.perfetto.dev");
     app_.add_option("--flight-recorder", training.flightFolder,
                     "folder for what each rank did last, written on failure and SIGUSR2; default: PLAN.flight");
     app_.add_option("--eval-data", training.evaluationData, "data for the forward-only program");
     app_.add_option("--eval-interval", training.evaluationInterval,
                     "steps between evaluations; default: only at the end")
-        ->check(CLI::PositiveNumber);
+        ->check(positive());
     app_.add_flag("--eval", training.evaluateOnly, "evaluate and do not train");
     app_.add_option("--export", training.exportPath, "safetensors file for the final weights");
   }
@@ -124,9 +128,8 @@ private:
     runtime::TrainingOptions &training = arguments_.training;
     app_.add_option("--save", training.saving.folder, "folder for checkpoints: one at the end, or when asked to stop");
     app_.add_option("--save-interval", training.saving.interval, "steps between checkpoints; default: only at the end")
-        ->check(CLI::PositiveNumber);
-    app_.add_option("--keep", training.saving.keep, "newest checkpoints that stay; default: all")
-        ->check(CLI::PositiveNumber);
+        ->check(positive());
+    app_.add_option("--keep", training.saving.keep, "newest checkpoints that stay; default: all")->check(positive());
     app_.add_option("--resume", training.resume, "folder of checkpoints: goes on from the newest");
     app_.add_option("--tag", training.resumeTag, "another checkpoint than the newest: global_step300");
     app_.add_flag("--resume-if-present", training.resumeIfPresent,
@@ -137,7 +140,7 @@ private:
     app_.add_option("--max-time", maxTime_, "ends after the step under way: seconds, or 90m, 12h; with --save it saves")
         ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}},
                                           CLI::AsNumberWithUnit::CASE_SENSITIVE))
-        ->check(CLI::PositiveNumber);
+        ->check(positive());
   }
 
   void addPostmortem() {
@@ -210,6 +213,9 @@ private:
       checkTune();
     if (app_.count("-n") > 0)
       training.ranks = ranks_;
+    training.onNonFinite = onNonFinite_ == "skip"       ? runtime::OnNonFinite::Skip
+                           : onNonFinite_ == "continue" ? runtime::OnNonFinite::Continue
+                                                        : runtime::OnNonFinite::Stop;
     training.collectiveTimeout = std::chrono::milliseconds(int64_t(collectiveTimeout_ * 1000));
     if (app_.count("--steps") > 0)
       training.steps = steps_;
@@ -257,6 +263,7 @@ private:
   uint64_t ranks_ = 0, steps_ = 0;
   double collectiveTimeout_ = 600; // s
   double maxTime_ = 0;             // s
+  std::string onNonFinite_ = "stop";
   bool tunes_ = false;
 };
 

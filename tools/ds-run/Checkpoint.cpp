@@ -2,6 +2,7 @@
 #include "tools/ds-run/Checkpoint.h"
 
 #include "core/Error.h"
+#include "core/Overwriting.h"
 #include "runtime/checkpoint/CheckpointReport.h"
 #include "runtime/checkpoint/HuggingFaceFolder.h"
 #include "runtime/checkpoint/SavedWeights.h"
@@ -13,6 +14,7 @@
 #include <filesystem>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 namespace ds::run {
 namespace {
@@ -51,6 +53,7 @@ void checkpoint(const CheckpointArguments &arguments) {
 }
 
 void exportWeights(const ExportArguments &arguments) {
+  refuseOverwriting({"-o", arguments.output}, std::vector<NamedPath>{{"what it is made of,", arguments.source}});
   const runtime::SavedWeights weights(arguments.source);
   if (!arguments.output.empty())
     runtime::exportSafetensors(weights, arguments.output);

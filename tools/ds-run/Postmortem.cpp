@@ -2,6 +2,8 @@
 #include "tools/ds-run/Postmortem.h"
 
 #include "core/AtomicFile.h"
+#include "core/Files.h"
+#include "core/Overwriting.h"
 #include "runtime/plan/Lengths.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
@@ -11,10 +13,16 @@
 #include "tools/ds-run/Arguments.h"
 
 #include <cstdio>
+#include <filesystem>
+#include <vector>
 
 namespace ds::run {
 
 void postmortem(const PostmortemArguments &arguments) {
+  std::vector<NamedPath> inputs = {{"the plan", arguments.planPath}};
+  for (const std::filesystem::path &path : listFolder(arguments.folder))
+    inputs.push_back({"what a rank wrote,", path});
+  refuseOverwriting({"--trace", arguments.trace}, inputs);
   const plan::proto::Plan plan = plan::withProgramsOfAllSizes(plan::readPlan(arguments.planPath));
   const runtime::Records records = runtime::readRecords(arguments.folder, plan);
   std::fputs(runtime::postmortemText(plan, records).c_str(), stdout);

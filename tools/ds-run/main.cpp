@@ -36,6 +36,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <sys/resource.h>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -43,12 +45,13 @@
 namespace ds::run {
 namespace {
 
-/// One line whatever the text holds: names come from files.
+/// One line whatever the text holds: names come from files. Of a long one the middle is left out, not the reason.
 std::string oneLine(std::string text) {
   for (char &byte : text)
     if (static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F)
       byte = '?';
-  return text.size() > 4000 ? text.substr(0, 4000) + "..." : text;
+  constexpr size_t most = 10000; // two paths
+  return text.size() > most ? text.substr(0, most / 2) + " ... " + text.substr(text.size() - most / 2) : text;
 }
 
 void printError(const std::string &text) { std::fprintf(stderr, "error: %s\n", oneLine(text).c_str()); }
@@ -200,13 +203,31 @@ int carryOut(int argc, char **argv, std::unique_ptr<runtime::FlightRecorder> &fl
       std::fprintf(stderr, "try: %s\n", error.tryLine.c_str());
   } catch (const std::bad_alloc &) {
     sayOutOfMemory();
+  } catch (const std::system_error &error) {
+    printError(error.code() == std::errc::resource_unavailable_try_again
+                   ? "no further thread can be started: a limit on threads or memory is reached (ulimit -u, ulimit -v, "
+                     "or a container's); raise it, or give fewer --threads"
+                   : error.what());
   } catch (const std::exception &error) {
     printError(error.what());
   }
   return 1;
 }
 
+/// Every thread has a stack of this size, and what is too small ends without a word.
+bool hasStack() {
+  constexpr rlim_t least = 256 << 10;
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= least)
+    return true;
+  std::fprintf(stderr, "error: the limit of a stack is %llu KiB (ulimit -s), and ds-run needs %llu\n",
+               static_cast<unsigned long long>(limit.rlim_cur >> 10), static_cast<unsigned long long>(least >> 10));
+  return false;
+}
+
 int run(int argc, char **argv) {
+  if (!hasStack())
+    return 1;
   endWhenOutOfMemory();
   std::unique_ptr<runtime::FlightRecorder> flight;
   const int code = carryOut(argc, argv, flight);
