@@ -55,10 +55,14 @@ void readBatchSizes(Resolver &resolver, Config &config) {
         product > largestCount)
       return resolver.refuse(g ? steps : micro, "the samples of a step would be more than 2^40");
     if (t && *t != product)
-      return resolver.refuse(
-          whole, (g ? "it must be " : "it must be a multiple of ") + std::string(micro) + " " + std::to_string(*m) +
-                     (g ? " x " + std::string(steps) + " " + std::to_string(*g) : "") + " x " + ranks + " = " +
-                     std::to_string(g ? product : *m * n) + (g ? "; write that, or leave one of the three out" : ""));
+      return resolver.refuse(whole,
+                             (g ? "it must be " : "it must be a multiple of ") + std::string(micro) + " " +
+                                 std::to_string(*m) + (g ? " x " + std::string(steps) + " " + std::to_string(*g) : "") +
+                                 " x " + ranks + " = " + std::to_string(g ? product : *m * n) +
+                                 (g ? "; write that, or leave one of the three out" : ""),
+                             config.pipeline.stages <= 1 && *t % (*m * g.value_or(1)) == 0
+                                 ? "--ranks " + std::to_string(*t / (*m * g.value_or(1)))
+                                 : "");
     if (accumulation > maxSteps)
       return resolver.refuse(whole, "it makes " + std::to_string(accumulation) +
                                         " gradient accumulation steps; there are at most 2^20");

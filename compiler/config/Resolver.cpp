@@ -109,7 +109,14 @@ Resolver::Resolver(std::string_view hjsonText, const ConfigOverrides &overrides)
   replaceAutos(root_, "", overrides);
 }
 
-void Resolver::answerKeys() { answerMembers(root_, "", ""); }
+void Resolver::answerKeys() {
+  if (root_.kind == Node::Kind::Object)
+    for (const Member &m : root_.members)
+      if (m.key == "compute_environment" || m.key == "distributed_type")
+        throw ConfigError(fileName_ + " is a file of accelerate's, not DeepSpeed's: it has " + m.key +
+                          "; give the ds_config.json that its deepspeed_config_file names, or write one");
+  answerMembers(root_, "", "");
+}
 
 void Resolver::answerMembers(const Node &object, const std::string &path, const std::string &written) {
   for (const Member &m : object.members)
@@ -179,6 +186,13 @@ void Resolver::answerKnown(const Node &value, const KnownKey &key, const std::st
   if (isDefault(value, quantized ? "false" : key.fallback, also))
     return accept(value, path, written, rule.note.empty() ? "honoured" : "subsumed", rule.note);
   suggest("--set " + path + "=" + std::string(quantized ? "false" : key.fallback));
+  for (const std::string_view offload : {"offload_optimizer", "offload_param"})
+    if (path ==
+        (offload == "offload_param" ? "zero_optimization.cpu_offload_param" : "zero_optimization.cpu_offload")) {
+      const std::string device = "zero_optimization." + std::string(offload) + ".device";
+      suggest("--set " + device + "=\"cpu\"");
+      return reject(value, path, written, "this is the old name of " + device + " \"cpu\"; write that");
+    }
   reject(value, path, written,
          "this is not available yet, only " + (also.empty() ? "" : std::string(also) + " and ") +
              std::string(key.fallback) + (also.empty() ? " is" : " are") +
@@ -202,6 +216,16 @@ bool Resolver::answerBySwitch(const Node &value, const std::string &path, const 
     }
   }
   return false;
+}
+
+/// Whether some optimizer or schedule has such a parameter.
+static bool isParameterOfAnother(bool optimizer, std::string_view name) {
+  const auto among = [&](std::span<const Parameter> parameters) {
+    return std::ranges::any_of(parameters, [&](const Parameter &parameter) { return parameter.key.path == name; });
+  };
+  if (optimizer)
+    return std::ranges::any_of(availableOptimizers(), [&](auto type) { return among(optimizerParameters(type)); });
+  return std::ranges::any_of(availableSchedulers(), [&](auto type) { return among(schedulerParameters(type)); });
 }
 
 void Resolver::answerParameter(const Node &value, const std::string &path, const std::string &written) {
@@ -229,18 +253,29 @@ void Resolver::answerParameter(const Node &value, const std::string &path, const
     return accept(value, path, written, parameter.treatment == Treatment::Subsumed ? "subsumed" : "honoured",
                   parameter.treatment == Treatment::Subsumed ? parameter.note : "");
   }
+  if (value.kind == Node::Kind::Null)
+    return accept(value, path, written, "honoured", "nothing is set in it");
   if (optimizer && name == "max_grad_norm") {
     suggest("--set " + path + "=null");
     if (!number("gradient_clipping"))
       suggest("--set gradient_clipping=" + toJson(value));
     return reject(value, path, written, "DeepSpeed takes the largest norm from gradient_clipping; write it there");
   }
+  if (isParameterOfAnother(optimizer, name))
+    suggest("--set " + path + "=null"); // it is meant, and not for this one
   reject(value, path, written,
          std::string(*available) + " has no such parameter; the nearest is " + section + ".params." +
              std::string(nearestName(name, names)));
 }
 
 void Resolver::answerUnknown(const Node &value, const std::string &path, const std::string &written) {
+  if (value.kind == Node::Kind::Null)
+    return accept(value, path, written, "honoured", "nothing is set in it");
+  if (path.starts_with("bf16.") && findKey("fp16." + path.substr(5)) != nullptr) {
+    suggest("--set " + path + "=null");
+    return reject(value, path, written,
+                  "no such key, as bfloat16 has float32's range and needs no loss scale; leave it out");
+  }
   if (++unknownKeys_ > mostGuesses)
     return reject(value, path, written, "no such key");
   reject(value, path, written, "no such key; the nearest is " + nearestKey(path));

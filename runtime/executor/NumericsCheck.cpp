@@ -9,12 +9,14 @@
 #include "runtime/executor/WriteObserver.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,6 +41,13 @@ double elementAt(const std::byte *bytes, DType dtype, uint64_t index) noexcept {
   return value;
 }
 
+/// What masks are made of.
+bool masks(double value) noexcept {
+  constexpr double leastFloat = std::numeric_limits<float>::lowest(), leastBfloat16 = -0x1.FEp127, leastHalf = -65504;
+  return std::isinf(value) || value == leastFloat || value == leastBfloat16 || value == leastHalf ||
+         value == std::numeric_limits<double>::lowest();
+}
+
 /// "[3, 17]", without allocating.
 void formatIndex(uint64_t flat, const Shape &shape, std::span<char> text) noexcept {
   std::array<uint64_t, 16> index{};
@@ -59,6 +68,21 @@ public:
     for (const plan::proto::Operand *operand : command.written)
       written_.push_back({Shape(operand->shape().begin(), operand->shape().end()), DType(operand->dtype()),
                           command.role.buffers(int(operand->buffer())).name()});
+    for (const plan::proto::Operand *operand : command.read)
+      read_.push_back({Shape(operand->shape().begin(), operand->shape().end()), DType(operand->dtype()), ""});
+    for (const plan::proto::Attribute &attribute : command.command().kernel().attributes())
+      hasMask_ |= masks(attribute.number()) || std::ranges::any_of(attribute.numbers().values(), masks);
+  }
+
+  bool looksBefore() const noexcept override { return !hasMask_; }
+
+  void reads(const Call &, size_t index, const std::byte *bytes) noexcept override {
+    if (index == 0)
+      readsMask_ = false;
+    const Written &read = read_[index];
+    const auto elements = uint64_t(elementCount(read.shape));
+    for (uint64_t i = 0; i < elements && !readsMask_ && isFloat(read.dtype); ++i)
+      readsMask_ = masks(elementAt(bytes, read.dtype, i));
   }
 
   Status wrote(const Call &call, size_t index, const std::byte *bytes) noexcept override {
@@ -66,7 +90,7 @@ public:
     const auto elements = uint64_t(elementCount(written.shape));
     for (uint64_t i = 0; i < elements && isFloat(written.dtype); ++i) {
       const double value = elementAt(bytes, written.dtype, i);
-      if (std::isfinite(value))
+      if (std::isfinite(value) || (std::isinf(value) && (hasMask_ || readsMask_)))
         continue;
       std::array<char, 160> position;
       formatIndex(i, written.shape, position);
@@ -89,7 +113,8 @@ private:
 
   const uint32_t rank_;
   const std::string where_;
-  std::vector<Written> written_;
+  std::vector<Written> written_, read_;
+  bool hasMask_ = false, readsMask_ = false; // in its attributes; in what the command under way reads
 };
 
 } // namespace

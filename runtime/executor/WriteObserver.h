@@ -25,8 +25,8 @@ struct ObservedCommand {
   const plan::proto::Role &role;
   plan::RankPosition position;
   uint32_t routine, index;
-  std::string where; ///< names it in errors
-  std::vector<const plan::proto::Operand *> written;
+  std::string where;                                       ///< names it in errors
+  std::vector<const plan::proto::Operand *> written, read; ///< read: by a kernel
 
   const plan::proto::Command &command() const { return role.routines(int(routine)).commands(int(index)); }
 };
@@ -35,6 +35,10 @@ struct ObservedCommand {
 class WriteObserver {
 public:
   virtual ~WriteObserver() = default;
+  /// Whether it is shown what a command reads, too.
+  virtual bool looksBefore() const noexcept { return false; }
+  /// The command has not run yet: `bytes` are those of operand `index` of ObservedCommand::read. Otherwise as wrote.
+  virtual void reads(const Call &, size_t, const std::byte *) noexcept {}
   /// The command has run: `bytes` are those of operand `index` of ObservedCommand::written, in the host's memory until
   /// the next call. A failure ends the run. Called by the thread of the command's queue, once for each operand.
   virtual Status wrote(const Call &call, size_t index, const std::byte *bytes) noexcept = 0;

@@ -26,6 +26,14 @@ std::vector<const plan::proto::Operand *> writtenBy(const plan::proto::Command &
   return written;
 }
 
+std::vector<const plan::proto::Operand *> readBy(const plan::proto::KernelCommand &command) {
+  std::vector<const plan::proto::Operand *> read;
+  for (const plan::proto::Operand &operand : command.operands())
+    if (operand.access() == plan::proto::Operand::READ || operand.access() == plan::proto::Operand::READ_WRITE)
+      read.push_back(&operand);
+  return read;
+}
+
 uint32_t stateOf(const plan::proto::Role &role, uint32_t buffer) {
   const plan::proto::Buffer &written = role.buffers(int(buffer));
   return written.has_next_of() ? written.next_of() : buffer;

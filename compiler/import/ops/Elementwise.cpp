@@ -250,7 +250,11 @@ void castTo(Node &node) {
   const std::optional<DType> to = valueTypeFromOnnx(number);
   if (!to)
     throw Failure("casts to " + onnxTypeName(number) +
-                  ", which is not available yet; float32, float64, float16, bfloat16, int32, int64 and bool are");
+                  ", which is not available yet; float32, float64, float16, bfloat16, int32, int64 and bool are" +
+                  (number == 2 // uint8
+                       ? "; torch.eye and byte masks are written so: make such a matrix once, as a buffer of the "
+                         "module (self.register_buffer(\"eye\", torch.eye(n)))"
+                       : ""));
   node.set(0, cast(node, node.in(0), *to));
 }
 

@@ -43,6 +43,10 @@ Rows rowsOf(Node &node, const Value &scores, const Value &labels) {
     throw Failure("the logits " + toString(scores.shape) + " have no class dimension");
   Shape expected = scores.shape;
   expected.erase(expected.begin() + 1);
+  if (labels.shape == scores.shape)
+    throw Failure("the targets " + toString(labels.shape) +
+                  " of this cross entropy are probabilities of the classes, which is not available; write it out as "
+                  "-(targets * log_softmax(logits, 1)).sum(1).mean()");
   if (labels.shape != expected)
     throw Failure("logits " + toString(scores.shape) + " need labels " + toString(expected) + ", not " +
                   toString(labels.shape));
