@@ -224,6 +224,8 @@ void rememberWhole(RankMemory &memory, const proto::CollectivePart &part, size_t
   const uint32_t communicator = memory.instance(index).command->collective().communicator();
   Scattered all{summands(memory, part.source(), 0, byteCount(part.source()), index), communicator};
   sumOverRanks(memory, all.whole, part, index);
+  for (OperandSegment &segment : all.whole)
+    segment.ownOfRank &= !joinsDataRanks(memory.plan(), communicator);
   memory.context.messages.scattered[{memory.context.index, part.target().buffer()}] = std::move(all);
 }
 

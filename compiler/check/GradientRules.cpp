@@ -230,14 +230,18 @@ std::vector<OperandSegment> summands(RankMemory &memory, const proto::Operand &s
   const proto::Buffer &buffer = memory.bufferOf(source);
   if (holdsSums(buffer) || buffer.scope() != proto::Buffer::CALL)
     return segments;
-  for (OperandSegment &segment : segments)
+  for (OperandSegment &segment : segments) {
+    const uint32_t exact = roundsSums(memory.plan()) ? memory.values().unconverted(segment.value) : segment.value;
     for (const uint32_t reference : instance.command->reference()) {
       const proto::ReferenceOp &op = memory.plan().reference().ops(int(reference));
       const bool adds = op.op() == "train.accumulate" || op.op() == "train.store";
-      if (adds && memory.plan().variables(int(op.variables(0))).kind() == proto::Variable::GRADIENT &&
-          segment.value > Values::other && segment.value == memory.values().of(op.operands(0)))
-        segment.contributions = {{instance.microbatch, false, segment.value}};
+      if (!adds || memory.plan().variables(int(op.variables(0))).kind() != proto::Variable::GRADIENT)
+        continue;
+      const uint32_t added = memory.values().of(op.operands(0));
+      if (segment.value > Values::other && (segment.value == added || exact == added))
+        segment.contributions = {{instance.microbatch, false, added}};
     }
+  }
   return segments;
 }
 

@@ -109,12 +109,32 @@ bool isPartOf(const std::vector<OperandSegment> &part, const std::vector<Operand
   return true;
 }
 
-const proto::Bucket *bucketOf(const proto::Plan &plan, Values &values, uint32_t gradient) {
-  for (const proto::Bucket &bucket : plan.buckets())
-    for (const proto::BucketMember &member : bucket.members())
-      if (values.variable(member.variable()) == gradient)
-        return &bucket;
-  return nullptr;
+/// Whether a bucket is of the gradients of the parameters in another.
+bool isOfGradients(const proto::Plan &plan, const proto::Bucket &bucket, const proto::Bucket &parameters) {
+  return std::ranges::equal(bucket.members(), parameters.members(),
+                            [&](const proto::BucketMember &gradient, const proto::BucketMember &parameter) {
+                              const proto::Variable &variable = plan.variables(int(gradient.variable()));
+                              return variable.kind() == proto::Variable::GRADIENT && variable.has_of() &&
+                                     variable.of() == parameter.variable();
+                            });
+}
+
+/// Sums of squares of all gradients in the bucket of which `own` has a slice: the one whose gradients were squared.
+/// Where that is not known, one that has what `own` has.
+std::optional<std::vector<OperandSegment>> layoutAround(const RankMemory &memory, const proto::CollectivePart &part,
+                                                        uint64_t block, uint64_t skip,
+                                                        const std::vector<OperandSegment> &own) {
+  const proto::Plan &plan = memory.plan();
+  const auto &squared = memory.context.schedule.squaredBucketOf;
+  const auto known = squared.find(part.source().buffer());
+  for (const proto::Bucket &bucket : plan.buckets()) {
+    if (bucket.elements() / block * sumBytes != byteCount(part.target()) ||
+        (known != squared.end() && !isOfGradients(plan, bucket, plan.buckets(int(known->second)))))
+      continue;
+    if (auto whole = layoutOf(memory, bucket, block); isPartOf(own, whole, skip, memory.values()))
+      return whole;
+  }
+  return std::nullopt;
 }
 
 /// What a norm is the root of counts no bytes twice.
@@ -166,16 +186,10 @@ std::vector<OperandSegment> sumsOfSquares(RankMemory &memory, size_t index) {
 std::optional<std::vector<OperandSegment>> gatheredSquares(const RankMemory &memory, const proto::CollectivePart &part,
                                                            uint32_t communicator,
                                                            const std::vector<OperandSegment> &own) {
-  Values &values = memory.values();
+  const uint64_t skip = plan::groupCoordinate(memory.plan(), communicator, memory.rank) * byteCount(part.source());
   for (const OperandSegment &segment : own)
-    if (const auto squared = values.squaredBy(segment.value)) {
-      const proto::Bucket *bucket = bucketOf(memory.plan(), values, squared->value);
-      if (!bucket || bucket->elements() / squared->block * sumBytes != byteCount(part.target()))
-        return std::nullopt;
-      auto whole = layoutOf(memory, *bucket, squared->block);
-      const uint64_t skip = plan::groupCoordinate(memory.plan(), communicator, memory.rank) * byteCount(part.source());
-      return isPartOf(own, whole, skip, values) ? std::optional(std::move(whole)) : std::nullopt;
-    }
+    if (const auto squared = memory.values().squaredBy(segment.value))
+      return layoutAround(memory, part, squared->block, skip, own);
   return std::nullopt;
 }
 

@@ -62,9 +62,10 @@ struct Messages {
   std::map<Step, std::vector<OperandSegment>> sums;
   /// By kernel that adds to a sum of gradients: what value it adds. Read like `sums`.
   std::map<Step, uint32_t> added;
-  /// By role and buffer, and by kernel that rounds what lies there: what a reduce_scatter has made, in all slices.
+  /// Where sums are rounded, in all slices: what a reduce_scatter has made, and by kernel what becomes of it. By role
+  /// and buffer, what lies there.
   std::map<std::pair<uint32_t, uint32_t>, Scattered> scattered;
-  std::map<Step, Scattered> rounded;
+  std::map<Step, Scattered> made;
   /// Updates that took 1 for a factor that may be another. Of other ranks than the first of a role not all scalars are
   /// followed; they run the same commands.
   std::set<Step> undone;

@@ -97,8 +97,8 @@ std::vector<size_t> usersOf(const std::vector<Range> &ranges, const proto::Role 
   return {found.begin(), found.end()};
 }
 
-/// Copies from or to what ranks reach by slices, or a file, where a parameter or state may lie; and those that go on
-/// from there.
+/// Copies from or to what ranks reach by slices, hold a slice of, or have in a file, where a parameter or state may
+/// lie; and those that go on from there.
 std::vector<std::set<uint32_t>> copiesOfSlices(const proto::Role &role, const std::map<uint32_t, Slices> &sliced) {
   std::vector<std::set<uint32_t>> joined, others;
   std::set<uint32_t> ends;
@@ -112,6 +112,9 @@ std::vector<std::set<uint32_t>> copiesOfSlices(const proto::Role &role, const st
       }
   for (const auto &[buffer, slices] : sliced)
     ends.insert(buffer);
+  for (uint32_t buffer = 0; buffer < uint32_t(role.buffers_size()); ++buffer)
+    if (role.buffers(int(buffer)).shard())
+      ends.insert(buffer);
   for (size_t before = SIZE_MAX; before != joined.size();) {
     before = joined.size();
     std::erase_if(others, [&](const std::set<uint32_t> &both) {

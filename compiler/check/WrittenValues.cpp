@@ -3,6 +3,7 @@
 
 #include "compiler/check/NormRules.h"
 #include "kernels/KernelRows.h"
+#include "runtime/plan/Groups.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -125,24 +126,59 @@ bool sameSums(const std::vector<OperandSegment> &as, const std::vector<OperandSe
   return true;
 }
 
-/// A rounded slice of what was scattered, of this rank. The first rank of its role has met the whole; of others not all
-/// bytes may be followed.
-std::optional<std::vector<OperandSegment>> roundedSlice(RankMemory &memory, const Step &step) {
+/// All slices of what an operand holds of what was scattered, or of zeros: such as `own`, this rank's. Nothing where
+/// that is not known.
+std::optional<Scattered> scatteredIn(RankMemory &memory, const proto::Operand &operand, uint32_t communicator,
+                                     const std::vector<OperandSegment> &own) {
+  const uint64_t bytes = byteCount(operand), all = bytes * plan::groupSize(memory.plan(), communicator);
+  if (operand.rank_stride() != 0 && operand.rank_stride() != bytes)
+    return std::nullopt;
+  const auto found = memory.context.messages.scattered.find({memory.context.index, operand.buffer()});
+  if (found != memory.context.messages.scattered.end() && found->second.whole.back().end == all &&
+      sameSums(found->second.of(memory.plan(), memory.rank, bytes), own))
+    return found->second;
+  const auto isZero = [&](const OperandSegment &one) {
+    return one.contributions.empty() && one.value == memory.values().zero();
+  };
+  if (std::ranges::all_of(own, isZero))
+    return Scattered{{{0, all, {}, false, memory.values().zero()}}, communicator};
+  return std::nullopt;
+}
+
+/// What a kernel makes of sums that were scattered: in all slices.
+std::optional<Scattered> madeOfScattered(RankMemory &memory, const proto::KernelCommand &kernel, uint64_t microbatch) {
+  std::optional<uint32_t> communicator;
+  for (int i = 0; i + 1 < kernel.operands_size() && !communicator; ++i)
+    if (const auto found = memory.context.messages.scattered.find({memory.context.index, kernel.operands(i).buffer()});
+        found != memory.context.messages.scattered.end())
+      communicator = found->second.communicator;
+  std::vector<Scattered> parts;
+  for (int i = 0; i + 1 < kernel.operands_size() && communicator; ++i)
+    if (auto part =
+            scatteredIn(memory, kernel.operands(i), *communicator, memory.segmentsOf(kernel.operands(i), microbatch)))
+      parts.push_back(std::move(*part));
+  if (parts.empty() || parts.size() + 1 != size_t(kernel.operands_size()))
+    return std::nullopt;
+  auto &whole = parts.front().whole;
+  return Scattered{parts.size() == 2         ? sumOf(whole, parts[1].whole)
+                   : Meaning::isCopy(kernel) ? whole
+                                             : converted(memory, kernel, whole),
+                   *communicator};
+}
+
+/// This rank's slice of what a kernel makes of sums that were scattered. The first rank of its role has met the whole;
+/// of others not all bytes may be followed.
+std::optional<std::vector<OperandSegment>> madeSlice(RankMemory &memory, const Step &step) {
   const Instance &instance = memory.instance(step.instance);
   const proto::KernelCommand &kernel = instance.command->kernel();
+  const proto::Operand &result = kernel.operands(kernel.operands_size() - 1);
   Messages &messages = memory.context.messages;
-  if (memory.followsAll()) {
-    const auto found = messages.scattered.find({step.role, kernel.operands(0).buffer()});
-    if (found == messages.scattered.end() ||
-        !sameSums(found->second.of(memory.plan(), memory.rank, byteCount(kernel.operands(0))),
-                  memory.segmentsOf(kernel.operands(0), instance.microbatch)))
-      return std::nullopt;
-    messages.rounded[step] = {converted(memory, kernel, found->second.whole), found->second.communicator};
-  }
-  const auto found = messages.rounded.find(step);
-  return found == messages.rounded.end()
-             ? std::nullopt
-             : std::optional(found->second.of(memory.plan(), memory.rank, byteCount(kernel.operands(1))));
+  if (memory.followsAll())
+    if (auto made = madeOfScattered(memory, kernel, instance.microbatch))
+      messages.made[step] = messages.scattered[{step.role, result.buffer()}] = std::move(*made);
+  const auto found = messages.made.find(step);
+  return found == messages.made.end() ? std::nullopt
+                                      : std::optional(found->second.of(memory.plan(), memory.rank, byteCount(result)));
 }
 
 /// A sum of gradients again, rounded or not, or the sum of two, if a kernel makes that. Roles that share a parameter
@@ -156,8 +192,8 @@ std::optional<std::vector<OperandSegment>> copyOrSumOfSums(RankMemory &memory, s
     return std::nullopt;
   const Step step{memory.context.index, index};
   auto &sums = memory.context.messages.sums;
-  if (rounds)
-    if (auto slice = roundedSlice(memory, step))
+  if (roundsSums(memory.plan()))
+    if (auto slice = madeSlice(memory, step))
       return slice;
   const bool onHost = memory.role().queues(int(command.queue())).kind() == proto::Queue::HOST;
   if (!memory.followsAll() && onHost && sums.contains(step)) { // of slices that copies bring, not all of them followed

@@ -171,6 +171,22 @@ def tied_head():
     return model, tokens()
 
 
+def shared_sums():
+    """The outputs of two layers are added, so their biases have one gradient. The tied embedding has 1,024 elements: a whole block of a bucket."""
+    class Decoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.out, self.down, self.up = nn.Linear(16, 16), nn.Linear(128, 16), nn.Linear(16, 128)
+            self.embedding, self.norm = nn.Embedding(64, 16), nn.LayerNorm(16)
+            self.scale = nn.Parameter(torch.ones(16))
+
+        def forward(self, tokens, targets):
+            x = self.embedding(tokens)
+            x = x + self.out(self.norm(x)) + self.down(F.gelu(self.up(x)))
+            return F.cross_entropy(F.linear(x * self.scale, self.embedding.weight).flatten(0, 1), targets.flatten())
+    return Decoder(), {name: torch.randint(64, (3, SEQUENCE)) for name in ("tokens", "targets")}
+
+
 def frozen():
     model = LanguageModel(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH)))
     model.embedding.weight.requires_grad = False

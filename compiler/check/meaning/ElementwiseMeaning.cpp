@@ -166,12 +166,13 @@ std::vector<Meaning::Result> Meaning::elementwise(const proto::Command &command,
   if (op.op() != "train.store" || op.variables_size() != 1)
     throw Mismatch{"an elementwise program is not " + titleOf(op) + ", which it is said to be"};
   // A gradient for the next step is what this step has summed, a slice of it, too, and no contribution of its own: it
-  // is followed byte by byte (WrittenValues.cpp), to the end of the step.
+  // is followed byte by byte (WrittenValues.cpp), to the end of the step. A rank's slice may be all padding, too.
   const bool isPending = delays_.gradientIn(op.variables(0)).has_value();
-  if (isPending && results.back().value == Values::other)
+  const uint32_t stored = results.back().value;
+  if (isPending && (stored == Values::other || stored == values_.zero() || stored == values_.padding()))
     return results;
-  if (!mayBe(results.back().value, values_.of(op.operands(0))))
-    throw Mismatch{"it stores " + values_.name(results.back().value) + ", but " + titleOf(op) + " stores " +
+  if (!mayBe(stored, values_.of(op.operands(0))))
+    throw Mismatch{"it stores " + values_.name(stored) + ", but " + titleOf(op) + " stores " +
                    values_.name(values_.of(op.operands(0)))};
   results.back() = {values_.of(op.operands(0)), isPending ? uint32_t(Values::unknown) : values_.of(op.operands(0))};
   return results;

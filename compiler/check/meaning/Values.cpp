@@ -107,6 +107,8 @@ Values::Values(const proto::Plan &plan)
       numbers_[op.results(r)] = numberResult(op, r);
     if (op.op() == "train.store" && op.function() == "microbatch")
       stored_[op.variables(0)] = numbers_[op.operands(0)];
+    if (op.op() == "train.accumulate" && plan.variables(int(op.variables(0))).kind() == proto::Variable::GRADIENT)
+      numberSum(op);
   }
 }
 
@@ -156,6 +158,15 @@ uint32_t Values::variable(uint32_t index) {
   return known->second;
 }
 
+/// Gradients that sum up the same values are one value: those of two biases whose outputs are added, for example.
+void Values::numberSum(const proto::ReferenceOp &accumulate) {
+  const uint32_t variable = accumulate.variables(0), added = numbers_[accumulate.operands(0)];
+  const bool isSum = added > other && !variables_.contains(variable); // of this alone
+  const proto::Variable &gradient = plan_.variables(int(variable));
+  variables_[variable] = number(isSum ? "sum of " + std::to_string(added) : "variable " + std::to_string(variable),
+                                gradient.name(), typeOf(gradient));
+}
+
 uint32_t Values::numberConstant(const proto::Variable &variable) {
   if (variable.source().has_fill())
     return constant(variable.source().fill(), variable.dtype());
@@ -187,9 +198,7 @@ uint32_t Values::converted(uint32_t value, proto::DType dtype) {
   const bool isSame = type.dtype == dtype || type.dtype == proto::DTYPE_UNSPECIFIED; // zeros are zeros in all types
   if (value <= other || isSame)
     return value;
-  const uint32_t result = apply(int64_t(ElementwiseOp::Cast), dtype, {&value, 1}, type.elements.value_or(0));
-  conversions_.try_emplace(result, value);
-  return result;
+  return apply(int64_t(ElementwiseOp::Cast), dtype, {&value, 1}, type.elements.value_or(0));
 }
 
 uint32_t Values::summedOverRanks(uint32_t value) {
@@ -240,6 +249,8 @@ uint32_t Values::apply(int64_t opcode, proto::DType dtype, std::span<const uint3
       number(key, "what no op computes", {dtype, isOneNumber ? std::nullopt : std::optional(elements)});
   if (opcode == int64_t(ElementwiseOp::Add))
     additions_[result] = {operands[0], operands[1]};
+  if (opcode == int64_t(ElementwiseOp::Cast))
+    conversions_.try_emplace(result, operands[0]);
   return result;
 }
 

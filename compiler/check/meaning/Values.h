@@ -52,7 +52,7 @@ public:
   uint32_t incremented(uint32_t value);
   /// A value's elements as another type holds them: what train.cast makes of them.
   uint32_t converted(uint32_t value, proto::DType dtype);
-  /// What converted() has made this of; itself, of other values.
+  /// What a conversion has made this of; itself, of other values.
   uint32_t unconverted(uint32_t value) const {
     const auto it = conversions_.find(value);
     return it == conversions_.end() ? value : it->second;
@@ -93,6 +93,7 @@ private:
   uint32_t number(const std::string &key, const std::string &name, const ValueType &type);
   uint32_t numberElementwise(const proto::ReferenceOp &op, int64_t opcode);
   uint32_t numberResult(const proto::ReferenceOp &op, int result);
+  void numberSum(const proto::ReferenceOp &accumulate);
   uint32_t numberConstant(const proto::Variable &variable);
   std::string keyOf(const proto::ReferenceOp &op, int result) const;
 

@@ -37,6 +37,17 @@ std::map<uint32_t, uint32_t> bucketsOfGradients(const proto::Role &role, const T
   return gradients;
 }
 
+/// By buffer of sums of squares: the bucket that the squared gradients update.
+std::map<uint32_t, uint32_t> bucketsOfSquares(const Timeline &timeline, const std::map<uint32_t, uint32_t> &gradients) {
+  std::map<uint32_t, uint32_t> squares;
+  for (const Instance &instance : timeline.instances)
+    if (const auto &kernel = instance.command->kernel(); kernel.kernel() == "block_sum_squares")
+      if (const auto bucket = gradients.find(kernel.operands(0).buffer()); bucket != gradients.end())
+        squares[kernel.operands(1).buffer()] = bucket->second;
+  followCopies(timeline, /*forth=*/true, squares);
+  return squares;
+}
+
 std::map<uint32_t, uint32_t> writtenNexts(const proto::Role &role, const proto::Program &program) {
   std::set<uint32_t> routines;
   for (const proto::Call &call : program.calls())
@@ -54,7 +65,8 @@ std::map<uint32_t, uint32_t> writtenNexts(const proto::Role &role, const proto::
 } // namespace
 
 RoleSchedule::RoleSchedule(const proto::Role &role, const proto::Program &program, const Timeline &timeline)
-    : bucketOf(bucketsOfGradients(role, timeline)), nexts(writtenNexts(role, program)) {
+    : bucketOf(bucketsOfGradients(role, timeline)), squaredBucketOf(bucketsOfSquares(timeline, bucketOf)),
+      nexts(writtenNexts(role, program)) {
   for (int c = 0; c < program.calls_size(); ++c) {
     const uint32_t routine = program.calls(c).routine();
     firstCall.try_emplace(routine, uint32_t(c));
