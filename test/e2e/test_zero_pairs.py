@@ -22,7 +22,11 @@ CASES = {
                            "communication_data_type": "bf16", "gradient_accumulation_steps": 2}),
     "small moments": (3, {"zero_optimization": {"stage": 1, "reduce_bucket_size": 64, "offload_optimizer": CPU, "offload_param": CPU}}),
     "small moments, delayed": (4, {"zero_optimization": {"stage": 2, "reduce_bucket_size": 64, "offload_optimizer": CPU, "offload_param": CPU},
-                                   "deepstatic": {"delayed_update": True}})}
+                                   "deepstatic": {"delayed_update": True}}),
+    # Squares are of the sum over the ranks, which the update makes.
+    "rounded, in files": (2, {"zero_optimization": {"stage": 0, "reduce_bucket_size": 64,
+                                                    "offload_optimizer": {"device": "nvme", "nvme_path": "NVME"}},
+                              "communication_data_type": "fp16"})}
 
 
 @pytest.fixture(scope="module")

@@ -136,7 +136,8 @@ private:
 
   //===-- where sums begin --------------------------------------------------------===//
 
-  /// Whether one call of one routine before the update makes all of a gradient.
+  /// Whether one call of one routine before the update makes all of a gradient. A sum over ranks in 16 bits makes it
+  /// again, by kernels of the update.
   bool isMadeOnce(Operation *buffer, llvm::MapVector<Operation *, SmallVector<GradientStay>> &stays) {
     plan::RoutineOp maker;
     int64_t bytes = 0;
@@ -148,7 +149,11 @@ private:
           maker = cast<plan::RoutineOp>(routine);
           bytes += stay.range.end - stay.range.begin;
         }
-    const bool once = maker && maker.getPhase() != plan::Phase::Update && isCalledOnce(maker) &&
+    const bool isRemade = llvm::any_of(buffer->getUses(), [](OpOperand &use) {
+      auto command = cast<plan::CommandOpInterface>(use.getOwner());
+      return phaseOf(command) == plan::Phase::Update && command.writes(use.getOperandNumber());
+    });
+    const bool once = maker && maker.getPhase() != plan::Phase::Update && !isRemade && isCalledOnce(maker) &&
                       bytes == int64_t(cast<plan::BufferOp>(buffer).getBytes());
     if (once)
       madeOnce_.insert(buffer);
