@@ -78,6 +78,16 @@ constexpr Explanation explanations[] = {
      "With 8 ranks instead of 4 the batch doubles in silence.", ofSources},
     {"optimizer", "Each trained parameter is updated once, by the configuration's optimizer with its settings.",
      "eps is 1e-8 where 1e-6 was asked for.", ofSources},
+    {"codes",
+     "Kernels that the plan carries as PTX were run on drawn numbers, and wrote the bits that their commands' programs "
+     "make of them. Which blocks and numbers, the plan's hash decides.",
+     "A block in the middle writes nothing.", ofCompiler},
+    {"update_program",
+     "What a step leaves in parameters, state and metrics is, operand by operand, what the configuration makes of "
+     "them, "
+     "and all of that state is there under its name, begins as it must, and is saved.",
+     "One parameter's gradient is left out of the norm; a moment is called a constant, and no checkpoint has it.",
+     ofSources},
     {"clipping", "Gradients are clipped to gradient_clipping, once, by the norm of all of them.",
      "Each stage clips by the norm of its own gradients.", ofSources},
     {"scale", "Gradients and the printed loss are means over all micro-batches of all ranks, scaled once.",

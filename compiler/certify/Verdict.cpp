@@ -67,6 +67,17 @@ Json bodyOf(const Verdict &verdict) {
           {"unknown", {{"commands", verdict.unknown.commands}, {"bytes", verdict.unknown.bytes}}}};
 }
 
+/// What is known of kernels that the plan carries as PTX: they are run, not read.
+std::optional<Claim> codesClaim(const plan::proto::Plan &plan) {
+  if (plan.codes().empty())
+    return std::nullopt;
+  return Claim{"codes",
+               std::to_string(plan.codes_size()) +
+                   " kernels that the plan carries as PTX compute, on inputs that the plan's hash draws, what their "
+                   "commands say: kernels of up to 16 blocks in all blocks, larger ones in 9 of them",
+               byPlan};
+}
+
 Json digestsOf(const plan::proto::Plan &plan) {
   Json headers = Json::array();
   for (const plan::proto::WeightFile &file : plan.weight_files())
@@ -105,6 +116,8 @@ Verdict judge(const plan::proto::Plan &plan, const sources::Places &places) {
     return {.rule = finding->rule, .place = finding->place, .sentence = finding->sentence};
   Verdict verdict{
       .proven = true, .claims = checkedClaims(), .trusted = sources::trustedWithout(places), .unknown = unknown};
+  if (std::optional<Claim> codes = codesClaim(plan))
+    verdict.claims.push_back(*std::move(codes));
   for (Claim &claim : compareSources(plan, places))
     verdict.claims.push_back(std::move(claim));
   return verdict;

@@ -33,7 +33,8 @@ void checkMemory(const proto::Plan &plan, const proto::Role &role) {
   for (auto [space, room] : {std::pair{"device", machine.device_memory()}, std::pair{"host", machine.host_memory()}}) {
     uint64_t needed = std::string(space) == "device" ? machine.reserve() : 0;
     for (const proto::Arena &arena : role.arenas())
-      needed += arena.space() == space ? arena.bytes() : 0;
+      if (arena.space() == space) // as far as numbers reach
+        needed += std::min(arena.bytes(), std::numeric_limits<uint64_t>::max() - needed);
     if (room > 0 && needed > room)
       throw Refusal{"memory", "role " + role.name() + " needs " + std::to_string(needed) + " bytes of " + space +
                                   " memory; machine " + machine.name() + " has " + std::to_string(room)};

@@ -28,6 +28,9 @@ std::optional<Meaning::Factor> factorOf(RankMemory &memory) {
                            memory.nameOf(asked.buffer()) + " of role " + memory.role().name();
   requireThere(memory, asked, what);
   const uint32_t value = memory.valueIn(asked, 0);
+  const proto::DType dtype = memory.values().type(value).dtype;
+  if (dtype != proto::DTYPE_UNSPECIFIED && dtype != asked.dtype())
+    throw Refusal{"meaning", what + " is " + memory.values().name(value) + " in another type than it has"};
   if (const std::optional<Meaning::Factor> factor = memory.context.meaning.factorIn(value))
     return factor;
   if (value == Values::unknown && !memory.context.meaning.isClosed())

@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,8 +52,8 @@ std::string_view safetensorsName(DType dtype) {
 
 class FirstValues {
 public:
-  FirstValues(const proto::Plan &plan, const ModelFile &model, std::string planFolder)
-      : plan_(plan), model_(model), planFolder_(std::move(planFolder)) {}
+  FirstValues(const proto::Plan &plan, const ModelFile &model, const Places &places, std::string planFolder)
+      : plan_(plan), model_(model), weights_(places.weights), planFolder_(std::move(planFolder)) {}
 
   Claim require() {
     uint64_t inFiles = 0, given = 0, drawn = 0, folded = 0;
@@ -60,7 +61,7 @@ public:
       const auto tensor = model_.tensors.find(variable.name());
       if (variable.kind() == proto::Variable::OPTIMIZER || variable.kind() == proto::Variable::GRADIENT)
         requireZero(variable);
-      else if (isGiven(plan_, variable))
+      else if (isGiven(plan_, variable) && !isModels(variable))
         requireGiven(variable), ++given;
       else if (tensor == model_.tensors.end())
         ++folded;
@@ -70,7 +71,7 @@ public:
         requireDrawn(variable), ++drawn;
     }
     return {"first_values", std::to_string(inFiles) + " first values are the model's bytes, " +
-                                (given > 0 ? std::to_string(given) + " are those of safetensors files, " : "") +
+                                (given > 0 ? std::to_string(given) + " are those of " + filesText() : "") +
                                 std::to_string(drawn) +
                                 " are drawn or set by its rules, optimizer state begins at zero; " +
                                 std::to_string(folded) + " constants that were folded are the plan's word"};
@@ -83,7 +84,7 @@ private:
 
   /// The loss scale of fp16 begins as the configuration says (LossScale.h).
   static void requireZero(const proto::Variable &variable) {
-    if (variable.name() == lossScaleName || variable.name() == hysteresisName)
+    if (!variable.has_of() && (variable.name() == lossScaleName || variable.name() == hysteresisName))
       return;
     if (!variable.source().has_fill() || variable.source().fill() != 0)
       throw Error(variable.name() + " is state of the training, and does not begin at zero in the plan");
@@ -103,8 +104,34 @@ private:
       refuse(variable, "it lies in " + tensor.file + ", the plan takes it from " + file);
   }
 
+  /// Whether it lies in a file that the model itself names.
+  bool isModels(const proto::Variable &variable) {
+    const auto tensor = model_.tensors.find(variable.name());
+    return tensor != model_.tensors.end() && tensor->second.isHere && !tensor->second.file.empty() &&
+           isSame(weightFile(variable.source().range().file()), tensor->second.file);
+  }
+
+  /// From the file or the folder that --weights names; without it, only what the model has no elements of.
   void requireGiven(const proto::Variable &variable) {
-    requireRange(variable, placeInSafetensors(variable, weightFile(variable.source().range().file())));
+    const std::string file = weightFile(variable.source().range().file());
+    const auto tensor = model_.tensors.find(variable.name());
+    if (weights_.empty() && tensor != model_.tensors.end() && tensor->second.isHere)
+      refuse(variable, "the model has its elements, the plan takes them from " + file +
+                           "; if that was asked for, say so by --weights " + file);
+    std::error_code error;
+    const fs::path folder = fs::path(file).parent_path();
+    if (!weights_.empty() && !isSame(file, weights_) &&
+        !(fs::is_directory(weights_, error) && fs::equivalent(folder.empty() ? "." : folder, weights_, error)))
+      refuse(variable, "the plan takes it from " + file + ", not from --weights " + weights_);
+    requireRange(variable, placeInSafetensors(variable, file));
+    givenFiles_.insert(file);
+  }
+
+  std::string filesText() const {
+    std::string text;
+    for (const std::string &file : givenFiles_)
+      text += (text.empty() ? "" : " and ") + fs::path(file).filename().string();
+    return text + (weights_.empty() ? ", which the plan names and the model does not, " : ", as --weights says, ");
   }
 
   static void requireRange(const proto::Variable &variable, const Tensor &place) {
@@ -213,7 +240,8 @@ private:
 
   const proto::Plan &plan_;
   const ModelFile &model_;
-  const std::string planFolder_;
+  const std::string weights_, planFolder_;
+  std::set<std::string> givenFiles_;
   std::map<std::string, Header> headers_; // by file
   std::map<std::pair<std::string, std::string>, bool> same_;
 };
@@ -258,8 +286,9 @@ bool holdsGiven(const proto::Plan &plan, const proto::Variable &variable, const 
   });
 }
 
-Claim requireFirstValues(const proto::Plan &plan, const ModelFile &model, const std::string &planFolder) {
-  return FirstValues(plan, model, planFolder).require();
+Claim requireFirstValues(const proto::Plan &plan, const ModelFile &model, const Places &places,
+                         const std::string &planFolder) {
+  return FirstValues(plan, model, places, planFolder).require();
 }
 
 } // namespace ds::sources

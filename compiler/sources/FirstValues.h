@@ -18,6 +18,7 @@ bool holdsGiven(const plan::proto::Plan &plan, const plan::proto::Variable &vari
 
 /// That each parameter's and buffer's first value is what the model says it is, down to the bytes of the file.
 /// Throws ds::Error.
-Claim requireFirstValues(const plan::proto::Plan &plan, const ModelFile &model, const std::string &planFolder);
+Claim requireFirstValues(const plan::proto::Plan &plan, const ModelFile &model, const Places &places,
+                         const std::string &planFolder);
 
 } // namespace ds::sources

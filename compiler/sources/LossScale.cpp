@@ -7,7 +7,6 @@
 #include "compiler/sources/LossScale.h"
 
 #include "core/Error.h"
-#include "kernels/KernelTable.h"
 
 #include <algorithm>
 #include <cmath>
@@ -66,8 +65,6 @@ private:
         return found->second;
     if (name == "train.global_norm")
       return state_.norm;
-    if (name == "train.clip_factor")
-      return 1 / std::max(1.0, (x(0) + 1e-6) / number("max_norm"));
     if (name == "train.constant")
       return number("value");
     if (name == "train.loss_gradient")
@@ -165,36 +162,16 @@ void requireStep(const proto::Plan &plan, const State &state, const Fp16 &fp16) 
     requireEqual(name, after(plan, state, name), wanted.variables.at(name), when);
 }
 
-/// The row of the kernel that runs an optimizer's update; null for other ops.
-const kernels::KernelRow *updateRow(const proto::ReferenceOp &op) {
-  constexpr std::string_view prefix = "train.";
-  const std::string_view name = op.op();
-  const kernels::KernelRow *row = name.starts_with(prefix) ? kernels::findKernel(name.substr(prefix.size())) : nullptr;
-  return row && row->isOptimizer() ? row : nullptr;
-}
-
-/// What gradients are multiplied by in the backward and then in the update is 1 together, but for clipping.
-void requireDivision(const proto::Plan &plan, const State &state) {
-  const double scale = state.variables.at(scaleName), norm = state.norm / scale;
-  for (const proto::ReferenceOp &op : plan.reference().ops()) {
-    const bool isSeed = op.op() == "train.loss_gradient";
-    for (const proto::ReferenceOp &reader : plan.reference().ops())
-      if (isSeed && std::ranges::find(reader.operands(), op.results(0)) != reader.operands().end()) {
-        const Scalars scalars(plan, state);
-        const double wanted = double(float(scalars.value(op.results(0)) * scale));
-        requireEqual("the scaled gradient of the loss", scalars.value(reader.results(0)), wanted, "");
-      }
-    if (op.op() == "train.store" && plan.variables(int(op.variables(0))).name() == "grad_norm")
-      requireEqual("the printed norm", Scalars(plan, state).value(op.operands(0)), norm, "");
-    if (const kernels::KernelRow *row = updateRow(op)) {
-      double clip = 1;
-      for (const proto::ReferenceOp &factor : plan.reference().ops())
-        if (factor.op() == "train.clip_factor")
-          clip = Scalars(plan, state).value(factor.results(0));
-      requireEqual("the factor of gradients of " + op.name(), Scalars(plan, state).value(op.operands(int(row->clip()))),
-                   clip / scale, "");
-    }
-  }
+/// The gradient of the loss is multiplied by the scale, by which updates divide (UpdateProgram.cpp).
+void requireScaledLoss(const proto::Plan &plan, const State &state) {
+  const Scalars scalars(plan, state);
+  for (const proto::ReferenceOp &op : plan.reference().ops())
+    if (op.op() == "train.loss_gradient")
+      for (const proto::ReferenceOp &reader : plan.reference().ops())
+        if (std::ranges::find(reader.operands(), op.results(0)) != reader.operands().end()) {
+          const double wanted = double(float(scalars.value(op.results(0)) * state.variables.at(scaleName)));
+          requireEqual("the scaled gradient of the loss", scalars.value(reader.results(0)), wanted, "");
+        }
 }
 
 } // namespace
@@ -214,7 +191,7 @@ std::string requireLossScale(const proto::Plan &plan, const Fp16 &fp16) {
             const State state{{{scaleName, scale}, {cleanName, clean}, {leftName, left}}, norm};
             requireStep(plan, state, fp16);
             if (std::isfinite(norm))
-              requireDivision(plan, state);
+              requireScaledLoss(plan, state);
             ++states;
           }
   return "the loss is scaled by " + std::string(fp16.isDynamic ? "DeepSpeed's rule, from " : "") +

@@ -115,10 +115,15 @@ const std::string *entryOf(const google::protobuf::RepeatedPtrField<onnx::String
   return nullptr;
 }
 
-/// Whether the exporter says of a graph input that it is a parameter or buffer (torch.export's InputSpec).
-bool isLeftOut(const onnx::ValueInfoProto &input) {
-  const std::string *kind = entryOf(input.metadata_props(), "pkg.torch.export.graph_signature.InputSpec.kind");
-  return kind != nullptr && (*kind == "PARAMETER" || *kind == "BUFFER");
+/// torch.export's InputSpec.
+void readTensorNotes(const onnx::GraphProto &graph, ModelFile &model) {
+  const std::string prefix = "pkg.torch.export.graph_signature.InputSpec.";
+  for (const auto *list : {&graph.value_info(), &graph.input()})
+    for (const onnx::ValueInfoProto &value : *list)
+      if (const std::string *kind = entryOf(value.metadata_props(), prefix + "kind")) {
+        const std::string *persistent = entryOf(value.metadata_props(), prefix + "persistent");
+        model.notes[value.name()] = {*kind, persistent != nullptr && *persistent == "True"};
+      }
 }
 
 GraphInput inputOf(const onnx::ValueInfoProto &proto) {
@@ -135,7 +140,8 @@ void readInputs(const onnx::GraphProto &graph, ModelFile &model) {
     if (model.tensors.contains(proto.name()))
       continue;
     const GraphInput input = inputOf(proto);
-    if (isLeftOut(proto))
+    const auto note = model.notes.find(proto.name());
+    if (note != model.notes.end() && (note->second.kind == "PARAMETER" || note->second.kind == "BUFFER"))
       model.tensors[proto.name()] = {.dtype = input.dtype, .shape = input.shape, .isHere = false};
     else
       model.inputs[proto.name()] = input;
@@ -194,6 +200,7 @@ ModelFile readModel(const std::string &path) {
   const onnx::GraphProto &graph = scanned.proto.graph();
   for (int i = 0; i < graph.initializer_size(); ++i)
     model.tensors[graph.initializer(i).name()] = tensorOf(graph.initializer(i), scanned.data[size_t(i)], model.path);
+  readTensorNotes(graph, model);
   readInputs(graph, model);
   for (const onnx::ValueInfoProto &output : graph.output())
     model.outputs.insert(output.name());

@@ -35,6 +35,12 @@ struct GraphInput {
   std::string tokens;             ///< "", "same", "next"
 };
 
+/// What the exporter says of a tensor.
+struct TensorNote {
+  std::string kind; ///< "PARAMETER", "BUFFER", or another one of torch.export's
+  bool persistent = false;
+};
+
 struct ModelFile {
   std::string path;
   std::map<std::string, Tensor> tensors;    ///< by name
@@ -47,6 +53,7 @@ struct ModelFile {
   std::optional<std::set<std::string>> trainable;
   std::map<std::string, std::set<std::string>> tied; ///< by name: its other names
   std::map<std::string, Drawn> drawn;
+  std::map<std::string, TensorNote> notes;
   bool bringsAlgorithm = false; ///< training_info
 };
 

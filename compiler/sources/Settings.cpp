@@ -2,12 +2,12 @@
 #include "compiler/sources/Settings.h"
 
 #include "compiler/sources/ConfigFile.h"
-#include "compiler/sources/Delay.h"
 #include "compiler/sources/LearningRate.h"
 #include "compiler/sources/LossScale.h"
 #include "compiler/sources/ReferenceOps.h"
 #include "compiler/sources/Sources.h"
 #include "compiler/sources/Targets.h"
+#include "compiler/sources/UpdateProgram.h"
 #include "core/Error.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -15,8 +15,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <optional>
-#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -61,26 +59,6 @@ std::string parameterOf(const proto::Plan &plan, const proto::ReferenceOp &updat
   return "";
 }
 
-/// What the first group of that name asks for; none: what the configuration asks for of all.
-const Group *groupOf(const ConfigFile &config, const std::string &parameter) {
-  for (const Group &group : config.groups)
-    if (std::regex_search(parameter, std::regex(group.match, std::regex::extended)))
-      return &group;
-  return nullptr;
-}
-
-/// What an update multiplies the schedule's rate with; its first operand is the rate, or that times a constant.
-double rateFactor(const proto::Plan &plan, const proto::ReferenceOp &update) {
-  const proto::ReferenceOp *rate = makerOf(plan, update.operands(0));
-  if (rate != nullptr && rate->op() == "train.learning_rate")
-    return 1;
-  const proto::ReferenceOp *schedule = rate && rate->op() == "train.mul" ? makerOf(plan, rate->operands(0)) : nullptr;
-  const proto::ReferenceOp *factor = schedule ? makerOf(plan, rate->operands(1)) : nullptr;
-  if (factor == nullptr || schedule->op() != "train.learning_rate" || attributeOf(*factor, "value") == nullptr)
-    throw Error("the update of " + parameterOf(plan, update) + " takes no learning rate of the schedule");
-  return numberOf(*factor, "value");
-}
-
 void requireUpdate(const proto::Plan &plan, const ConfigFile &config, const proto::ReferenceOp &op) {
   const std::string name = parameterOf(plan, op);
   const Group *group = groupOf(config, name);
@@ -88,7 +66,6 @@ void requireUpdate(const proto::Plan &plan, const ConfigFile &config, const prot
   for (const auto &[setting, wanted] : config.settings)
     requireEqual(setting + " of " + name, numberOf(op, setting),
                  group && setting == "weight_decay" ? group->decay : wanted, why);
-  requireEqual("the factor of the learning rate of " + name, rateFactor(plan, op), group ? group->rate : 1, why);
 }
 
 Claim optimizer(const proto::Plan &plan, const ConfigFile &config) {
@@ -140,15 +117,6 @@ Claim scale(const proto::Plan &plan, const ConfigFile &config) {
   }
   const std::string why = "1 / (gradient_accumulation_steps * data-parallel ranks)";
   requireEqual("the scale of gradients", numberOf(*seeds[0], "scale"), 1 / microbatches, why);
-  for (const proto::ReferenceOp *store : opsOf(plan, "train.store")) {
-    if (store->function() != "update" || plan.variables(int(store->variables(0))).name() != "loss")
-      continue;
-    const proto::ReferenceOp *mean = makerOf(plan, store->operands(0));
-    const proto::ReferenceOp *count = mean && mean->op() == "train.div" ? makerOf(plan, mean->operands(1)) : nullptr;
-    if (count == nullptr)
-      throw Error("the loss that the plan prints is no mean over micro-batches");
-    requireEqual("what the printed loss is divided by", numberOf(*count, "value"), microbatches, "the configuration");
-  }
   return {"scale", "gradients and the loss are means over " + text(microbatches) + " micro-batches, scaled once"};
 }
 
@@ -194,9 +162,6 @@ Claim momentum(const proto::Plan &plan, const ConfigFile &config) {
                 " times, but the configuration asks for " + (config.momentum.on ? "one cycle" : "none"));
   if (cycled.empty())
     return {"momentum", "no schedule changes the momentum"};
-  for (const proto::ReferenceOp *update : opsOf(plan, "train." + config.optimizer))
-    if (std::ranges::count(update->operands(), cycled[0]->results(0)) != 1)
-      throw Error("the update of " + parameterOf(plan, *update) + " does not take the momentum that is cycled");
   const CycledMomentum said{.on = true,
                             .least = numberOf(*cycled[0], "cycle_min_mom"),
                             .most = numberOf(*cycled[0], "cycle_max_mom"),
@@ -263,8 +228,11 @@ Claim reductions(const proto::Plan &plan, const ConfigFile &config) {
                             ", as communication_data_type asks"};
 }
 
-/// Each takes this step's gradient and scalars, or all take those of the step before.
-Claim updates(const proto::Plan &plan) {
+/// Each takes this step's gradient and scalars, or all take those of the step before (UpdateProgram.cpp).
+Claim updates(const proto::Plan &plan, const ConfigFile &config) {
+  if (plan.stale() != config.delayed)
+    throw Error(std::string("the updates of the plan are of ") + (plan.stale() ? "the step before" : "their own step") +
+                ", but deepstatic.delayed_update is " + (config.delayed ? "true" : "false"));
   return {"updates", plan.stale() ? "updates are stale: each is of the gradient and the scalars of the step before, as "
                                     "deepstatic.delayed_update asks"
                                   : "each update is of its own step's gradient"};
@@ -290,12 +258,10 @@ uint64_t dataRanks(const proto::Plan &plan) {
 std::vector<Claim> requireSettings(const proto::Plan &plan, const ConfigFile &config) {
   if (config.optimizer.empty()) // the model's own algorithm: the configuration says no more
     return {batches(plan, config), reductions(plan, config), buckets(plan, config)};
-  const std::optional<proto::Plan> undelayed = withoutDelay(plan, config);
-  const proto::Plan &own = undelayed ? *undelayed : plan;
-  return {batches(plan, config),  optimizer(own, config),     clipping(own, config),
-          scale(own, config),     learningRates(own, config), momentum(own, config),
-          precision(own, config), reductions(plan, config),   updates(plan),
-          buckets(plan, config)};
+  return {batches(plan, config),    updates(plan, config),   optimizer(plan, config),
+          clipping(plan, config),   scale(plan, config),     learningRates(plan, config),
+          momentum(plan, config),   precision(plan, config), requireUpdateProgram(plan, config),
+          reductions(plan, config), buckets(plan, config)};
 }
 
 } // namespace ds::sources

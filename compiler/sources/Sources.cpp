@@ -53,12 +53,13 @@ Claim requireHeaders(const proto::Plan &plan, const std::string &planFolder) {
                                 " weight files are safetensors, with the headers that the plan was made from"};
 }
 
-std::vector<Claim> byModel(const proto::Plan &plan, const ModelFile &model, const std::string &planFolder) {
+std::vector<Claim> byModel(const proto::Plan &plan, const ModelFile &model, const Places &places,
+                           const std::string &planFolder) {
   requireDigest(model.path, sha256OfFile(model.path), plan.sources().model_sha256(), "model");
   std::vector<Claim> claims = {{"model", "the plan was made from " + fs::path(model.path).filename().string() +
                                              ", SHA-256 " + hexOf(plan.sources().model_sha256())},
                                requireHeaders(plan, planFolder)};
-  for (Claim &claim : requireWeights(plan, model, planFolder))
+  for (Claim &claim : requireWeights(plan, model, places, planFolder))
     claims.push_back(std::move(claim));
   return claims;
 }
@@ -115,7 +116,7 @@ std::vector<Claim> requireSources(const proto::Plan &plan, const Places &places)
   std::optional<ModelFile> model;
   std::optional<ConfigFile> config;
   if (!places.model.empty())
-    add(byModel(plan, model.emplace(readModel(places.model)), planFolder), "the model");
+    add(byModel(plan, model.emplace(readModel(places.model)), places, planFolder), "the model");
   if (!places.config.empty())
     add(byConfiguration(plan, places.config, config.emplace()), "the configuration");
   if (model || config)

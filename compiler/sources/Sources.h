@@ -23,9 +23,10 @@ struct Claim {
 
 /// Where the sources are; an empty one is not compared.
 struct Places {
-  std::string plan;   ///< the plan's file, beside which weights are looked for
-  std::string model;  ///< MODEL.onnx or its folder
-  std::string config; ///< ds_config.json
+  std::string plan;    ///< the plan's file, beside which weights are looked for
+  std::string model;   ///< MODEL.onnx or its folder
+  std::string config;  ///< ds_config.json
+  std::string weights; ///< a safetensors file or its folder, where first values were asked from there
 };
 
 /// What holds of the plan by its sources. Throws ds::Error, one sentence, for the first thing that does not: a model or

@@ -32,20 +32,7 @@ public:
       refuse("the targets of " + std::string(function) + " are not the labels of its loss that are not ignored");
   }
 
-  /// The update divides the norm, every gradient and the loss by the targets, once.
-  void requireDivisions() const {
-    const uint32_t norm = stored("grad_norm");
-    made(dividedByTargets(norm), "train.global_norm");
-    for (const char *kind : {"train.adamw", "train.sgd", "train.adagrad", "train.lion", "train.lamb"})
-      for (const proto::ReferenceOp *update : opsOf(plan_, kind))
-        requireFactor(dividedByTargets(update->operands(factorOperand)), norm);
-    if (const proto::ReferenceOp &sum = made(dividedByTargets(stored("loss")), "train.read"); !reads(sum, "loss"))
-      refuse("the printed loss is of something else");
-  }
-
 private:
-  static constexpr int factorOperand = 2; // behind the rate and the step
-
   [[noreturn]] static void refuse(const std::string &why) {
     throw Error("the plan does not weigh its loss by targets, as deepstatic.loss_normalization \"tokens\" asks: " +
                 why);
@@ -64,9 +51,6 @@ private:
   bool isOf(const proto::ReferenceOp &op, std::string_view variable) const {
     return op.variables_size() == 1 && plan_.variables(int(op.variables(0))).name() == variable;
   }
-  bool reads(const proto::ReferenceOp &op, std::string_view variable) const {
-    return op.op() == "train.read" && op.function() == "update" && isOf(op, variable);
-  }
 
   /// What a function adds to a metric; one of one micro-batch may store it.
   uint32_t added(std::string_view function, std::string_view metric) const {
@@ -75,33 +59,6 @@ private:
         if (op->function() == function && isOf(*op, metric))
           return op->operands(0);
     refuse(std::string(function) + " adds nothing to " + std::string(metric));
-  }
-
-  uint32_t stored(std::string_view metric) const {
-    for (const proto::ReferenceOp *op : opsOf(plan_, "train.store"))
-      if (op->function() == "update" && isOf(*op, metric))
-        return op->operands(0);
-    refuse("update stores no " + std::string(metric));
-  }
-
-  /// What is divided, where `value` is a quotient by the targets of the step.
-  uint32_t dividedByTargets(uint32_t value) const {
-    const proto::ReferenceOp &quotient = made(value, "train.div");
-    const proto::ReferenceOp *count = makerOf(plan_, quotient.operands(1));
-    if (count != nullptr && count->op() == "train.cast")
-      count = makerOf(plan_, count->operands(0));
-    if (count == nullptr || !reads(*count, "targets"))
-      refuse(plan_.reference().values(int(value)).name() + " is divided by something else");
-    return quotient.operands(0);
-  }
-
-  /// Clipping by the divided norm, or nothing.
-  void requireFactor(uint32_t factor, uint32_t norm) const {
-    const proto::ReferenceOp *maker = makerOf(plan_, factor);
-    const bool clips = maker != nullptr && maker->op() == "train.clip_factor" && maker->operands(0) == norm;
-    const bool isOne = maker != nullptr && maker->op() == "train.constant" && numberOf(*maker, "value") == 1;
-    if (!clips && !isOne)
-      refuse("gradients are multiplied by more than the factor that clips their mean");
   }
 
   const proto::Plan &plan_;
@@ -113,7 +70,6 @@ std::string requireTargets(const proto::Plan &plan) {
   const Targets targets(plan);
   targets.requireSums("microbatch");
   targets.requireSums("evaluate");
-  targets.requireDivisions();
   return "gradients and the loss are sums over labels that are not ignored, divided once by how many the whole batch "
          "has";
 }

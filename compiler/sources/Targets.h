@@ -7,8 +7,8 @@
 
 namespace ds::sources {
 
-/// That losses and gradients are sums over the labels that are not ignored, and are divided by the number of these over
-/// the whole batch, each once. Throws ds::Error, or returns what was found.
+/// That losses and gradients are sums over the labels that are not ignored, and targets the number of these;
+/// UpdateProgram.cpp, that each is divided by it once. Throws ds::Error, or returns what was found.
 std::string requireTargets(const plan::proto::Plan &plan);
 
 } // namespace ds::sources

@@ -3,7 +3,9 @@
 
 #include "compiler/sources/AttachedLoss.h"
 #include "compiler/sources/FirstValues.h"
+#include "compiler/sources/InputLimits.h"
 #include "compiler/sources/ModelFile.h"
+#include "compiler/sources/ReferenceOps.h"
 #include "compiler/sources/Sources.h"
 #include "core/DType.h"
 #include "core/Error.h"
@@ -72,14 +74,57 @@ bool isMatched(const proto::Plan &plan, const proto::Variable &variable, const M
          holdsGiven(plan, variable, model, planFolder);
 }
 
+/// Whether people would call it a weight, where the exporter does not say: module paths have dots.
+bool isNamedLikeAParameter(const std::string &name) {
+  return name.find('.') != std::string::npos && !name.ends_with(".running_mean") && !name.ends_with(".running_var") &&
+         !name.ends_with(".num_batches_tracked");
+}
+
+/// Kind and persistence of a tensor of the model. `averaged`: the running statistics that micro-batches update.
+void requireKind(const proto::Plan &plan, const proto::Variable &variable, const ModelFile &model,
+                 const std::set<std::string> &averaged, bool matched) {
+  const std::string &name = variable.name();
+  const auto note = model.notes.find(name);
+  const bool isNoted = note != model.notes.end();
+  const std::optional<DType> dtype = dtypeFromNumber(variable.dtype());
+  bool isParameter = isNoted ? note->second.kind == "PARAMETER"
+                             : (model.trainable && model.trainable->contains(name)) || isNamedLikeAParameter(name);
+  isParameter = (isParameter || matched || trainedByOption(plan, name).value_or(false)) && dtype && isFloat(*dtype);
+  const proto::Variable::Kind wanted = isParameter ? proto::Variable::PARAMETER : proto::Variable::BUFFER;
+  if (variable.kind() != wanted)
+    throw Error(name + " is of kind " + proto::Variable::Kind_Name(variable.kind()) + " in the plan, but a " +
+                proto::Variable::Kind_Name(wanted) + " of the model");
+  const bool isExported = isParameter || averaged.contains(name) || (isNoted && note->second.persistent);
+  if (variable.persistent() != isExported)
+    throw Error(name + " is " + (variable.persistent() ? "" : "not ") +
+                "exported with the weights by the plan, but the model says otherwise");
+}
+
+/// What the reference program reads is of the model, or state that the training keeps.
+void requireKnown(const proto::Plan &plan, const std::set<std::string> &known) {
+  for (const proto::ReferenceOp &op : plan.reference().ops())
+    for (const uint32_t number : op.variables()) {
+      const proto::Variable &variable = plan.variables(int(number));
+      if (variable.kind() != proto::Variable::OPTIMIZER && variable.kind() != proto::Variable::GRADIENT &&
+          !known.contains(variable.name()))
+        throw Error("the reference program of the plan takes " + variable.name() + ", of kind " +
+                    proto::Variable::Kind_Name(variable.kind()) +
+                    ", which is neither a tensor of the model nor state of the training");
+    }
+}
+
 Claim parameters(const proto::Plan &plan, const ModelFile &model, const std::string &planFolder) {
-  std::set<std::string> known;
-  size_t trained = 0;
+  std::set<std::string> known, averaged;
+  for (const proto::ReferenceOp *op : opsOf(plan, "train.update_average"))
+    averaged.insert(plan.variables(int(op->variables(0))).name());
+  size_t trained = 0, rewritten = 0;
   for (const proto::Variable &variable : plan.variables()) {
     const auto tensor = model.tensors.find(variable.name());
-    if (variable.kind() == proto::Variable::PARAMETER && tensor == model.tensors.end() &&
-        !isMatched(plan, variable, model, planFolder))
+    const bool matched = isMatched(plan, variable, model, planFolder);
+    if (variable.kind() == proto::Variable::PARAMETER && tensor == model.tensors.end() && !matched)
       throw Error("the plan has a parameter " + variable.name() + ", which the model does not have");
+    if (tensor == model.tensors.end() && matched)
+      known.insert(variable.name()), ++rewritten;
     if (tensor == model.tensors.end())
       continue;
     requireType(variable.name(), variable, tensor->second.dtype, tensor->second.shape);
@@ -87,6 +132,7 @@ Claim parameters(const proto::Plan &plan, const ModelFile &model, const std::str
     known.insert(variable.name());
     if (model.bringsAlgorithm)
       continue;
+    requireKind(plan, variable, model, averaged, matched && model.parameters.contains(variable.name()));
     std::optional<bool> wanted = trainedByOption(plan, variable.name());
     if (!wanted && model.trainable)
       wanted = model.trainable->contains(variable.name());
@@ -99,8 +145,9 @@ Claim parameters(const proto::Plan &plan, const ModelFile &model, const std::str
     for (const std::string &name : *model.trainable)
       if (model.read.contains(name) && !known.contains(name) && trainedByOption(plan, name).value_or(true))
         throw Error("the model's graph reads " + name + ", which is to be trained, but the plan has no such parameter");
-  return {"parameters", std::to_string(known.size()) +
-                            " parameters and buffers have the model's names, types, shapes and ties; " +
+  requireKnown(plan, known);
+  return {"parameters", std::to_string(known.size() - rewritten) +
+                            " parameters and buffers have the model's names, kinds, types, shapes and ties; " +
                             std::to_string(trained) + " are trained" +
                             (model.trainable || model.bringsAlgorithm
                                  ? ", as the model says"
@@ -138,6 +185,7 @@ std::string tokensByLoss(const proto::Plan &plan, const ModelFile &model, const 
 
 Claim inputs(const proto::Plan &plan, const ModelFile &model) {
   for (const proto::Input &input : plan.inputs()) {
+    requireLimit(plan, input);
     const auto found = model.inputs.find(input.name());
     const std::optional<AttachedLoss> loss = attachedLossOf(plan);
     if (loss && input.name() == attachedLabels) {
@@ -156,16 +204,17 @@ Claim inputs(const proto::Plan &plan, const ModelFile &model) {
     requireType("input " + input.name(), input, found->second.dtype, shape);
     requireTokens(input, found->second.tokens.empty() ? tokensByLoss(plan, model, input) : found->second.tokens);
   }
-  return {"inputs",
-          std::to_string(plan.inputs_size()) + " inputs have the model's names, types, shapes and order of tokens"};
+  return {"inputs", std::to_string(plan.inputs_size()) +
+                        " inputs have the model's names, types, shapes, limits and order of tokens"};
 }
 
 } // namespace
 
-std::vector<Claim> requireWeights(const proto::Plan &plan, const ModelFile &model, const std::string &planFolder) {
+std::vector<Claim> requireWeights(const proto::Plan &plan, const ModelFile &model, const Places &places,
+                                  const std::string &planFolder) {
   std::vector<Claim> claims = {parameters(plan, model, planFolder)};
   if (!model.bringsAlgorithm) // whose initialization is a graph of its own
-    claims.push_back(requireFirstValues(plan, model, planFolder));
+    claims.push_back(requireFirstValues(plan, model, places, planFolder));
   claims.push_back(inputs(plan, model));
   return claims;
 }

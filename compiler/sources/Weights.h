@@ -10,8 +10,9 @@
 
 namespace ds::sources {
 
-/// Names, types, shapes, ties, what is trained, first values; and the inputs. `planFolder`: where weight files are
-/// looked for. Throws ds::Error.
-std::vector<Claim> requireWeights(const plan::proto::Plan &plan, const ModelFile &model, const std::string &planFolder);
+/// Names, kinds, types, shapes, ties, what is trained, first values; and the inputs. `planFolder`: where weight files
+/// are looked for. Throws ds::Error.
+std::vector<Claim> requireWeights(const plan::proto::Plan &plan, const ModelFile &model, const Places &places,
+                                  const std::string &planFolder);
 
 } // namespace ds::sources

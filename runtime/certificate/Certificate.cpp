@@ -5,8 +5,10 @@
 #include "core/Error.h"
 #include "core/Files.h"
 #include "core/Sha256.h"
+#include "runtime/checkpoint/Manifest.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/executor/Traffic.h"
+#include "runtime/session/Resuming.h"
 #include "runtime/session/StepReport.h"
 
 #include <nlohmann/json.hpp>
@@ -14,10 +16,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ds::runtime {
 namespace {
@@ -57,6 +61,32 @@ Json trafficOf(const Traffic &traffic) {
   return kinds;
 }
 
+/// A file, or the safetensors files of a folder.
+Json weightsOf(const std::string &path) {
+  namespace fs = std::filesystem;
+  Json files = Json::object(); // digests by name
+  if (!path.empty() && !fs::is_directory(path))
+    files[fs::path(path).filename().string()] = hexOf(sha256OfFile(path));
+  else if (!path.empty())
+    for (const fs::directory_entry &entry : fs::directory_iterator(path))
+      if (entry.path().extension() == ".safetensors")
+        files[entry.path().filename().string()] = hexOf(sha256OfFile(entry.path()));
+  return files;
+}
+
+/// With what a run was made, which no claim is about.
+Json runOf(const Training &training, const TrainingOptions &options) {
+  const Beginning &beginning = training.beginning();
+  Json data = Json::array();
+  for (const Manifest::DataFile &file : beginning.manifest.data)
+    data.push_back({{"file", file.name}, {"bytes", file.bytes}, {"digest", file.digest}});
+  return {{"seed", beginning.manifest.seed},
+          {"shuffle", options.shuffle},
+          {"data", data},
+          {"weights", weightsOf(options.weights)},
+          {"resumed", beginning.checkpoint}};
+}
+
 } // namespace
 
 Certificate::Certificate(std::string path, const std::string &planPath) : path_(std::move(path)) {
@@ -76,9 +106,17 @@ void MeasuredRun::stepDone(const StepReport &report) noexcept {
   next_.stepDone(report);
 }
 
-void Certificate::append(const MeasuredRun &run, const SummaryReport &summary) const {
+void Certificate::requireSettings(const Training &training) const {
+  if (const std::vector<Manifest::Change> &set = training.beginning().manifest.set; !set.empty())
+    throw Error("--certify " + path_ + " is of the plan as it was compiled, and " + set.front().key +
+                " of this run is another one by --set; compile with --set, and let ds-opt verify certify that plan");
+}
+
+void Certificate::append(const MeasuredRun &run, const Training &training, const TrainingOptions &options) const {
+  const SummaryReport summary = training.summary();
   Json certificate = read(path_);
   certificate["measured"].push_back({{"ds_run", DS_VERSION},
+                                     {"run", runOf(training, options)},
                                      {"steps", run.steps()},
                                      {"losses", run.losses()},
                                      {"rank", summary.rank},

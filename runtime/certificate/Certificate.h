@@ -43,9 +43,12 @@ public:
   const std::string &hash() const { return hash_; }
   const std::string &planHash() const { return planHash_; }
 
-  /// Reads the file again and writes it with what was measured behind what it has. `summary`: of the first rank of the
-  /// process that has rank 0. Throws ds::Error.
-  void append(const MeasuredRun &run, const SummaryReport &summary) const;
+  /// That a run's settings are the plan's, of which the claims are. Throws ds::Error for one with --set.
+  void requireSettings(const Training &training) const;
+
+  /// Reads the file again and writes it with what was run and measured behind what it has. `training`: of the process
+  /// that has rank 0. Throws ds::Error.
+  void append(const MeasuredRun &run, const Training &training, const TrainingOptions &options) const;
 
 private:
   const std::string path_;

@@ -129,6 +129,8 @@ public:
   const plan::proto::Plan &plan() const { return *plan_; }
   /// Steps of the training, those done before it was resumed included; nothing where what arrives decides.
   std::optional<uint64_t> steps() const { return steps_ == untilDataEnds ? std::nullopt : std::optional(steps_); }
+  /// Where the run began: its seed, its checkpoint, what --set has changed.
+  const Beginning &beginning() const { return beginning_; }
   uint64_t samplesPerStep() const { return plan_->training().train_batch_size(); }
   uint32_t ranks() const { return transport_->ranks(); }
   /// Of a rank.

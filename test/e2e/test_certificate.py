@@ -4,6 +4,7 @@ Each edit below is made in the plan and in its reference program alike, so that 
 it: only the sources can tell.
 """
 
+import hashlib
 import json
 import re
 import resource
@@ -42,7 +43,8 @@ def test_verify_says_what_each_claim_rests_on(tools, sources):
     assert {name for name, claim in claims.items() if claim["rests_on"] == "the model"} == {
         "model", "weight_headers", "parameters", "first_values", "inputs"}
     assert {name for name, claim in claims.items() if claim["rests_on"] == "the configuration"} == {
-        "configuration", "batch", "optimizer", "clipping", "scale", "learning_rate", "momentum", "precision", "reductions", "updates", "buckets"}
+        "configuration", "batch", "optimizer", "update_program", "clipping", "scale", "learning_rate", "momentum", "precision", "reductions", "updates",
+        "buckets"}
     assert [one["id"] for one in json.loads(done.stdout)["trusted"]] == ["graph", "kernels"]
     text = tools("ds-opt", "verify", plan).stdout
     assert "relative to the reference program that the plan carries" in text and "(compared by --model)" in text
@@ -166,6 +168,8 @@ def test_a_certificate_is_of_one_plan_and_takes_what_runs_measure(tools, sources
     touched = [run.pop("device_touched_bytes") for run in measured]
     assert len(measured) == 2 and measured[0] == measured[1]
     assert all(0 < count <= measured[0]["device_bytes"] + resource.getpagesize() for count in touched)
+    assert measured[0]["run"]["seed"] == 0 and measured[0]["run"]["weights"] == {} and measured[0]["run"]["resumed"] == ""
+    assert [one["bytes"] for one in measured[0]["run"]["data"]] == [text_data(8).stat().st_size]
     assert measured[0]["steps"] == 12 and len(measured[0]["losses"]) == 10
     planned = json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)["ranks_detail"][0]
     assert measured[0]["device_bytes"] == planned["memory"]["device"]["arena_bytes"]
@@ -181,6 +185,47 @@ def test_a_certificate_is_of_one_plan_and_takes_what_runs_measure(tools, sources
                            (b'{"format": "deepstatic certificate", "version": 1}', "damaged")):
         (tmp_path / "bad.json").write_bytes(text)
         assert expected in tools.refused("ds-run", plan, "--data", text_data(8), "--certify", tmp_path / "bad.json")
+
+
+def test_a_certified_run_is_of_the_plans_settings_and_says_with_what_it_was_run(tools, sources, text_data, tmp_path):
+    plan, model, config = sources
+    certificate, saved = tmp_path / "certificate.json", tmp_path / "saved"
+    tools("ds-opt", "verify", plan, "--model", model, "--config", config, "--certificate", certificate, "--quiet")
+    run = ("ds-run", plan, "--data", text_data(8), "--certify", certificate, "--quiet")
+    refused = tools.refused(*run, "--steps", 1, "--set", "gradient_clipping=1000")
+    assert "gradient_clipping of this run is another one by --set; compile with --set" in refused
+    tools(*run, "--steps", 1, "--seed", 7, "--save", saved, "--export", tmp_path / "w.safetensors")
+    tools(*run, "--steps", 2, "--resume", saved)
+    tools(*run, "--steps", 1, "--weights", tmp_path / "w.safetensors")
+    fresh, resumed, given = [one["run"] for one in json.loads(certificate.read_text())["measured"]]
+    assert fresh["seed"] == resumed["seed"] == 7 and fresh["resumed"] == "" and resumed["resumed"].startswith(str(saved))
+    assert given["weights"] == {"w.safetensors": hashlib.sha256((tmp_path / "w.safetensors").read_bytes()).hexdigest()}
+    tools("ds-run", plan, "--data", text_data(8), "--steps", 2, "--resume", saved, "--set", "gradient_clipping=1000", "--save", saved, "--quiet")
+    assert "gradient_clipping of this run" in tools.refused(*run, "--steps", 3, "--resume", saved)  # --set is kept by checkpoints
+
+
+def test_weights_are_the_models_unless_others_are_asked_for(tools, sources, text_data, tmp_path):
+    """A plan whose weights come from another safetensors file, with that file's header and checksums."""
+    plan, model, config = sources
+    weights = tmp_path / "w.safetensors"
+    tools("ds-run", plan, "--data", text_data(8), "--steps", 1, "--export", weights, "--quiet")
+    given = tmp_path / "given.dsplan"
+    tools("ds-opt", "compile", model, "--config", config, "--ranks", 2, "--weights", weights, "-o", given)
+    verify = ("ds-opt", "verify", given, "--model", model, "--config", config)
+    assert "the model has its elements, the plan takes them from" in tools.refused(*verify)
+    tools(*verify, "--weights", weights)
+    (tmp_path / "elsewhere").mkdir()
+    shutil.copy(exported_again(weights), tmp_path / "elsewhere" / "w.safetensors")
+    assert "not from --weights" in tools.refused(*verify, "--weights", tmp_path / "elsewhere")
+
+
+def exported_again(weights):
+    """The same tensors with other bytes."""
+    changed = weights.with_name("changed.safetensors")
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    changed.write_bytes(content)
+    return changed
 
 
 def test_a_refused_plan_gets_no_certificate(tools, sources, tmp_path):

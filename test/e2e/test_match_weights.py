@@ -63,7 +63,7 @@ def test_an_optimized_model_trains_as_the_one_that_was_not(exported, tools, tmp_
         plan, out = tmp_path / f"{name}.dsplan", tmp_path / f"{name}.safetensors"
         done = tools("ds-opt", "compile", folder / name, "--config", config, "--attach-loss", "causal-lm", "--weights", folder / "saved", "-o", plan)
         assert ("were found in" in done.stderr) == (name == "optimized")
-        tools("ds-opt", "verify", plan, "--model", folder / name, "--config", config)
+        tools("ds-opt", "verify", plan, "--model", folder / name, "--config", config, "--weights", folder / "saved")
         lines, _ = tools.train(plan, tmp_path / "data.safetensors", 4, "--threads", 1, "--export", out)
         losses[name], after[name] = [line["loss"] for line in lines], load_file(out)
     saved = load_file(folder / "saved" / "model.safetensors")

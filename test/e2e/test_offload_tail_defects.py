@@ -3,7 +3,10 @@
 import pytest
 from conftest import REPOSITORY
 from offload_plans import BACKWARD, MODELS, compile_plan, kernels, updated_there, with_links
+from plan_files import read_plan, write_plan
 from test_offload_defects import copies, forget, verify
+
+FLOAT32, FLOAT64 = 7, 8
 
 
 @pytest.fixture(scope="module")
@@ -213,3 +216,12 @@ def test_what_they_were_planted_into_is_proven(guessed, of_two):
 
 def nothing(role):
     assert len(again(role)) == len(guesses(role)) > 1 and next_of(role)
+
+
+def test_a_tail_asks_for_all_of_its_number(tools, guessed, tmp_path):
+    """Four bytes of a float64 are never 1: the tail would always run."""
+    broken = read_plan(guessed)
+    asked = step_of(broken.roles[0]).tail.unless_one
+    assert asked.dtype == FLOAT64
+    asked.dtype = FLOAT32
+    assert "in another type than it has" in tools.refused("ds-opt", "verify", write_plan(tmp_path / "broken.dsplan", broken))

@@ -361,6 +361,9 @@ struct VerifyArguments {
     app.add_option("PLAN", places.plan, "a .dsplan file")->required();
     app.add_option("--model", places.model, "MODEL.onnx or its folder: derive names, ties, inputs, first values again");
     app.add_option("--config", places.config, "ds_config.json: derive batch, optimizer, scales, learning rates again");
+    app.add_option(
+        "--weights", places.weights,
+        "a safetensors file or its folder: first values are to come from there, also where the model has some");
     app.add_option("--certificate", certificate, "FILE: a certificate of what is proven, for ds-run --certify");
     app.add_option("--format", format, "text|json")->check(CLI::IsMember({"text", "json"}));
   }

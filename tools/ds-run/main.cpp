@@ -122,6 +122,8 @@ void train(Arguments &arguments, const std::string &commandLine, runtime::Flight
   runtime::Profiler profiler;
   arguments.training.profile = [&](const auto &plan) { return profiler.profileOf(plan); };
   runtime::Training training(arguments.training, kernels::cpuKernels());
+  if (certificate)
+    certificate->requireSettings(training);
   const std::atomic<bool> &stop = askToEndOnSignals();
   if (arguments.verbose && training.hasRankZero())
     printLoaded(training);
@@ -149,7 +151,7 @@ void train(Arguments &arguments, const std::string &commandLine, runtime::Flight
   profiler.finish();
   progress.finish();
   if (certificate && training.hasRankZero())
-    certificate->append(measured, training.summary());
+    certificate->append(measured, training, arguments.training);
   endWithin(timeToEnd(arguments), "the run is over, and all is well but for its end");
 }
 

@@ -4,6 +4,7 @@
 #include "compiler/check/meaning/DrawnMemory.h"
 #include "compiler/check/meaning/Mismatch.h"
 #include "core/Error.h"
+#include "core/Sha256.h"
 #include "kernels/elementwise/elementwise_compiled_math.h"
 #include "kernels/elementwise/elementwise_cuda_run.h"
 #include "kernels/ptx/Ptx.h"
@@ -16,6 +17,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,9 +34,11 @@ constexpr uint64_t mostInstructionsOfThread = 1 << 16;
 /// One call and the code that is to compute it.
 class CodeCheck {
 public:
-  CodeCheck(const kernels::Invocation &call, const proto::DeviceCode &code, std::span<const uint64_t> alignments)
-      : call_(call), program_(kernels::Call(call)), code_(code), module_(ptx::parse(code.text())),
-        memory_(call_, program_.inputs, alignments) {}
+  /// Blocks and inputs are drawn by `seed`.
+  CodeCheck(const kernels::Invocation &call, const proto::DeviceCode &code, std::span<const uint64_t> alignments,
+            uint64_t seed)
+      : call_(call), program_(kernels::Call(call)), code_(code), module_(ptx::parse(code.text())), seed_(seed),
+        memory_(call_, program_.inputs, alignments, seed) {}
 
   void require(const std::string &isa) {
     requireForm(isa);
@@ -68,7 +72,7 @@ private:
     } else {
       std::set<uint32_t> chosen{0, blocks - 2, blocks - 1};
       for (uint64_t draw = 0; chosen.size() < 3 + drawnBlocks; ++draw)
-        chosen.insert(uint32_t(mixed(draw) % blocks));
+        chosen.insert(uint32_t(mixed(seed_ + draw) % blocks));
       for (const uint32_t block : chosen)
         ran_.emplace_back(block, block + 1);
     }
@@ -207,6 +211,7 @@ private:
   const ElementwiseCall program_;
   const proto::DeviceCode &code_;
   const ptx::Module module_;
+  const uint64_t seed_;
   DrawnMemory memory_;
   std::vector<std::pair<uint32_t, uint32_t>> ran_; ///< blocks [first, end)
 };
@@ -223,7 +228,8 @@ uint64_t alignmentOf(const proto::Role &role, const proto::Operand &operand) {
 /// Calls that were checked; each is what a code must compute, and where it may count on its operands to lie.
 using Known = std::set<std::string>;
 
-void requireCode(const proto::Plan &plan, const proto::Role &role, const proto::KernelCommand &command, Known &known) {
+void requireCode(const proto::Plan &plan, const proto::Role &role, const proto::KernelCommand &command, uint64_t seed,
+                 Known &known) {
   proto::KernelCommand form = command;
   std::vector<uint64_t> alignments;
   for (proto::Operand &operand : *form.mutable_operands()) {
@@ -237,23 +243,34 @@ void requireCode(const proto::Plan &plan, const proto::Role &role, const proto::
     return;
   const proto::DeviceCode &code = plan.codes(int(command.code()));
   try {
-    CodeCheck(plan::invocationOf(command), code, alignments).require(plan.machine().isa());
+    CodeCheck(plan::invocationOf(command), code, alignments, seed).require(plan.machine().isa());
   } catch (const Error &error) {
     throw Mismatch{"code " + std::to_string(command.code()) + " (" + code.name() + "): " + error.what()};
   }
 }
 
+/// Of the plan's SHA-256: whoever edits a plan does not choose what is run.
+uint64_t seedOf(const proto::Plan &plan) {
+  const std::string text = plan.SerializeAsString(), digest = sha256(std::as_bytes(std::span(text)));
+  uint64_t seed = 0;
+  std::memcpy(&seed, digest.data(), sizeof seed);
+  return seed;
+}
+
 } // namespace
 
 void requireCodes(const proto::Plan &plan) {
+  if (plan.codes().empty())
+    return;
   Known known;
+  const uint64_t seed = seedOf(plan);
   for (const proto::Role &role : plan.roles())
     for (const proto::Routine &routine : role.routines())
       for (int i = 0; i < routine.commands_size(); ++i)
         try {
           const proto::Command &command = routine.commands(i);
           if (command.has_kernel() && command.kernel().has_code())
-            requireCode(plan, role, command.kernel(), known);
+            requireCode(plan, role, command.kernel(), seed, known);
         } catch (const Mismatch &mismatch) {
           throw Mismatch{"role " + role.name() + ", routine " + routine.name() + ", command " + std::to_string(i) +
                          ": " + mismatch.sentence};

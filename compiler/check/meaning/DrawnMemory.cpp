@@ -25,8 +25,8 @@ float floatOf(DType type, uint32_t bits) {
 namespace {
 
 /// An element of an operand as its bytes, a bool or a float.
-uint32_t drawn(DType type, size_t operand, int64_t element) {
-  const uint64_t draw = mixed(mixed(operand + 1) ^ uint64_t(element));
+uint32_t drawn(DType type, size_t operand, int64_t element, uint64_t seed) {
+  const uint64_t draw = mixed(mixed(seed + operand + 1) ^ uint64_t(element));
   if (type == DType::Bool)
     return draw & 1;
   const auto kind = uint32_t(draw % 64);
@@ -42,14 +42,15 @@ uint32_t drawn(DType type, size_t operand, int64_t element) {
 
 } // namespace
 
-DrawnMemory::DrawnMemory(const kernels::Invocation &call, size_t inputs, std::span<const uint64_t> alignments)
-    : call_(call), inputs_(inputs), written_(call.operands.size() - inputs) {
+DrawnMemory::DrawnMemory(const kernels::Invocation &call, size_t inputs, std::span<const uint64_t> alignments,
+                         uint64_t seed)
+    : call_(call), inputs_(inputs), seed_(seed), written_(call.operands.size() - inputs) {
   for (size_t i = 0; i < alignments.size(); ++i) // no more than the alignment that the plan gives
     addresses_.push_back((uint64_t(i + 1) << 48) + (alignments[i] == 16 ? 0 : alignments[i]));
 }
 
 uint32_t DrawnMemory::input(size_t operand, int64_t element) const {
-  return drawn(call_.operands[operand].dtype, operand, element);
+  return drawn(call_.operands[operand].dtype, operand, element, seed_);
 }
 
 void DrawnMemory::load(uint64_t address, std::span<std::byte> to) {

@@ -25,7 +25,8 @@ float floatOf(DType type, uint32_t bits);
 class DrawnMemory final : public ptx::Memory {
 public:
   /// An operand's address is divided by its alignment, 1 to 16 bytes, and by no more. `call` outlives the memory.
-  DrawnMemory(const kernels::Invocation &call, size_t inputs, std::span<const uint64_t> alignments);
+  /// Other elements are drawn for another `seed`.
+  DrawnMemory(const kernels::Invocation &call, size_t inputs, std::span<const uint64_t> alignments, uint64_t seed);
 
   std::span<const uint64_t> addresses() const { return addresses_; }
   /// By result, then element.
@@ -46,6 +47,7 @@ private:
 
   const kernels::Invocation &call_;
   size_t inputs_;
+  uint64_t seed_;
   bool hasWritten_ = false; ///< the thread that runs
   std::vector<uint64_t> addresses_;
   std::vector<std::map<int64_t, uint32_t>> written_;

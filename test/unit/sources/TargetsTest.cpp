@@ -131,29 +131,5 @@ TEST(Targets, LossesAndCountsAreOfTheSameLabels) {
   }
 }
 
-TEST(Targets, EverythingIsDividedOnce) {
-  EXPECT_NE(refused([](Program &p) {
-              p.plan.mutable_reference()->mutable_ops(p.update)->set_operands(2, p.clip);
-            }).find("is made by train.clip_factor, not by train.div"),
-            std::string::npos);
-  EXPECT_NE(refused([](Program &p) {
-              p.op("update", "clip_factor").set_operands(0, p.norm);
-            }).find("more than the factor that clips their mean"),
-            std::string::npos);
-  EXPECT_NE(refused([](Program &p) {
-              p.op("update", "store").set_operands(0, p.norm);
-            }).find("is made by train.global_norm, not by train.div"),
-            std::string::npos);
-  EXPECT_NE(
-      refused([](Program &p) { p.op("update", "div").set_operands(1, p.norm); }).find("divided by something else"),
-      std::string::npos);
-  EXPECT_NE(refused([](Program &p) {
-              for (proto::ReferenceOp &one : *p.plan.mutable_reference()->mutable_ops())
-                if (one.op() == "train.read" && p.plan.variables(int(one.variables(0))).name() == "loss")
-                  one.set_variables(0, 2);
-            }).find("the printed loss is of something else"),
-            std::string::npos);
-}
-
 } // namespace
 } // namespace ds::sources
