@@ -216,8 +216,8 @@ std::optional<std::vector<OperandSegment>> copyOrSumOfSums(RankMemory &memory, s
   return sums[step] = sumOf(parts->at(0), parts->at(1));
 }
 
-/// What a kernel adds to a sum: of a tied parameter's gradient, which part. What another rank reads may not be followed;
-/// the first rank of its role has met the same command.
+/// What a kernel adds to a sum: of a tied parameter's gradient, which part. What another rank reads may not be
+/// followed; the first rank of its role has met the same command.
 uint32_t addedBy(const RankMemory &memory, const Meaning::Result &result, size_t index) {
   std::map<Step, uint32_t> &added = memory.context.messages.added;
   const Step step{memory.context.index, index};

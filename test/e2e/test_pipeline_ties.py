@@ -79,7 +79,8 @@ def features(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compared")
     assert exporter.main([f"{__name__}:compared", f"--out={folder / 'model'}"]) == 0
     generator = torch.Generator().manual_seed(0)
-    save_file({"features": torch.randn(64, 8, generator=generator), "targets": torch.randint(4, (64,), generator=generator)}, folder / "data.safetensors")
+    samples = {"features": torch.randn(64, 8, generator=generator), "targets": torch.randint(4, (64,), generator=generator)}
+    save_file(samples, folder / "data.safetensors")
     return folder / "model", folder / "data.safetensors"
 
 
