@@ -38,7 +38,7 @@ def gpt2(tools, tmp_path_factory):
     """(folder of the model, plan without weights, data)"""
     place = tmp_path_factory.mktemp("gpt2")
     folder = saved(place, "gpt2")
-    tools("export.py", folder, "--seq", SEQ, "--no-weights", "--out", place / "bare")
+    tools("export.py", folder, "--seq", SEQ, "--dropout", 0, "--no-weights", "--out", place / "bare")
     tokens = numpy.random.default_rng(0).integers(0, 256, (8, SEQ))
     save_file({"input_ids": torch.tensor(tokens), "labels": torch.tensor(tokens)}, place / "data.safetensors")
     tools("ds-opt", "compile", place / "bare", "--config", write_config(place / "c.json", 2), "-o", place / "m.dsplan")
@@ -136,7 +136,7 @@ def test_trained_models_load_in_transformers(name, dtype, shards, tools, tmp_pat
     folder = saved(tmp_path, name, dtype, **shards)
     # Experts are apart in the folder, so export.py takes them along; the others' weights come straight from it.
     weights = [] if name == "moe" else ["--weights", folder]
-    tools("export.py", folder, "--seq", SEQ, *(["--no-weights"] if weights else []), "--out", tmp_path / "onnx")
+    tools("export.py", folder, "--seq", SEQ, "--dropout", 0, *(["--no-weights"] if weights else []), "--out", tmp_path / "onnx")
     tokens = torch.tensor(numpy.random.default_rng(0).integers(0, 256, (4, SEQ)))
     save_file({"input_ids": tokens, "labels": tokens.clone()}, tmp_path / "data.safetensors")
     config = write_config(tmp_path / "c.json", 2, optimizer={"type": "AdamW", "params": {"lr": 1e-2}}, zero_optimization={"stage": 3})
