@@ -26,7 +26,10 @@ CASES = {
     # Squares are of the sum over the ranks, which the update makes.
     "rounded, in files": (2, {"zero_optimization": {"stage": 0, "reduce_bucket_size": 64,
                                                     "offload_optimizer": {"device": "nvme", "nvme_path": "NVME"}},
-                              "communication_data_type": "fp16"})}
+                              "communication_data_type": "fp16"}),
+    # The sum over the ranks is made in the backward, so the host does not add up the embedding's gradient there.
+    "rounded, early": (2, {"zero_optimization": {"stage": 0, "reduce_bucket_size": 1024, "overlap_comm": True, "offload_optimizer": CPU},
+                           "communication_data_type": "bf16"})}
 
 
 @pytest.fixture(scope="module")

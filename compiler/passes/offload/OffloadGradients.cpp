@@ -108,11 +108,22 @@ private:
            madeThere_.contains(command) || isa<plan::CopyOp>(command); // of LayerSums.h
   }
 
+  /// Whether it takes the sum before the update, to sum it over the ranks, for example.
+  bool takesEarly(Operation *user, Value sum) const {
+    auto command = cast<plan::CommandOpInterface>(user);
+    bool reads = false, writes = false;
+    for (auto [index, buffer] : llvm::enumerate(command.getBuffers())) {
+      reads |= buffer == sum && command.reads(index);
+      writes |= buffer == sum && command.writes(index);
+    }
+    return isa<plan::CollectiveOp>(user) || (!isLeft(user) && reads && !writes);
+  }
+
   /// Sums of few rows are left to the host, where they lie.
   void leaveSums(plan::RoutineOp routine) {
     const HostSums sums = findHostSums(routine, [&](Value buffer) {
       return moved_.contains(buffer.getDefiningOp()) &&
-             llvm::none_of(buffer.getUsers(), llvm::IsaPred<plan::CollectiveOp>);
+             llvm::none_of(buffer.getUsers(), [&](Operation *user) { return takesEarly(user, buffer); });
     });
     madeThere_.insert_range(sums.kernels);
     for (Operation *buffer : sums.buffers)
@@ -136,8 +147,8 @@ private:
 
   //===-- where sums begin --------------------------------------------------------===//
 
-  /// Whether one call of one routine before the update makes all of a gradient. A sum over ranks in 16 bits makes it
-  /// again, by kernels of the update.
+  /// Whether one call of one routine before the update makes all of a gradient, and nothing that is left where that
+  /// lies.
   bool isMadeOnce(Operation *buffer, llvm::MapVector<Operation *, SmallVector<GradientStay>> &stays) {
     plan::RoutineOp maker;
     int64_t bytes = 0;
@@ -149,11 +160,11 @@ private:
           maker = cast<plan::RoutineOp>(routine);
           bytes += stay.range.end - stay.range.begin;
         }
-    const bool isRemade = llvm::any_of(buffer->getUses(), [](OpOperand &use) {
+    const bool isMadeThere = llvm::any_of(buffer->getUses(), [&](OpOperand &use) {
       auto command = cast<plan::CommandOpInterface>(use.getOwner());
-      return phaseOf(command) == plan::Phase::Update && command.writes(use.getOperandNumber());
+      return isLeft(command) && !zeroes(command) && command.writes(use.getOperandNumber());
     });
-    const bool once = maker && maker.getPhase() != plan::Phase::Update && !isRemade && isCalledOnce(maker) &&
+    const bool once = maker && maker.getPhase() != plan::Phase::Update && !isMadeThere && isCalledOnce(maker) &&
                       bytes == int64_t(cast<plan::BufferOp>(buffer).getBytes());
     if (once)
       madeOnce_.insert(buffer);
