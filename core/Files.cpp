@@ -20,6 +20,18 @@
 
 namespace ds {
 
+int openRegularFile(const std::string &path) {
+  const int file = openFile(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); // opening a pipe returns
+  struct stat status;
+  if (file < 0 || (::fstat(file, &status) == 0 && S_ISREG(status.st_mode)))
+    return file;
+  ::close(file);
+  if (!S_ISDIR(status.st_mode))
+    throw Error(path + " is not a regular file");
+  errno = EISDIR;
+  return -1;
+}
+
 int openFile(const char *path, int flags, mode_t mode) noexcept {
   int file = -1;
   do
@@ -42,7 +54,7 @@ bool writeAll(int file, std::span<const std::byte> bytes) noexcept {
 
 std::optional<std::string> readWhole(const std::string &path, size_t limit) {
   constexpr size_t pieceBytes = size_t(1) << 16;
-  const int file = openFile(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = openRegularFile(path);
   if (file < 0)
     return std::nullopt;
   std::string text;

@@ -56,7 +56,7 @@ std::string sha256(std::span<const std::byte> bytes) {
 }
 
 std::string sha256OfFile(const std::filesystem::path &path) {
-  const int file = openFile(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = openRegularFile(path.string());
   Sha256 digest;
   std::vector<std::byte> piece(size_t(1) << 20);
   ssize_t got = file < 0 ? -1 : 1;

@@ -12,7 +12,8 @@ namespace ds::config {
 namespace {
 
 constexpr int64_t largestCount = int64_t(1) << 40; // samples
-constexpr int64_t maxSteps = int64_t(1) << 20;     // micro-batches; what a plan can hold
+constexpr int64_t largestMicro = int64_t(1) << 31; // samples of a micro-batch
+constexpr int64_t maxSteps = int64_t(1) << 16;     // micro-batches; each is several calls, of which a plan has 2^18
 
 constexpr std::string_view whole = "train_batch_size", micro = "train_micro_batch_size_per_gpu",
                            steps = "gradient_accumulation_steps";
@@ -38,8 +39,8 @@ std::string ranksInWords(const Config &config) {
 void readBatchSizes(Resolver &resolver, Config &config) {
   const bool anyWritten = resolver.find(whole) || resolver.find(micro);
   const auto t = count(resolver, whole, largestCount, "from 1 to 2^40 samples");
-  const auto m = count(resolver, micro, largestCount, "from 1 to 2^40 samples");
-  const auto g = count(resolver, steps, maxSteps, "from 1 to 2^20 micro-batches");
+  const auto m = count(resolver, micro, largestMicro, "from 1 to 2^31 samples");
+  const auto g = count(resolver, steps, maxSteps, "from 1 to 2^16 micro-batches");
   const int64_t n = config.ranks;
   if (!anyWritten)
     return resolver.refuseWhole(std::string(whole) + " or " + std::string(micro) +
@@ -65,7 +66,7 @@ void readBatchSizes(Resolver &resolver, Config &config) {
                                  : "");
     if (accumulation > maxSteps)
       return resolver.refuse(whole, "it makes " + std::to_string(accumulation) +
-                                        " gradient accumulation steps; there are at most 2^20");
+                                        " gradient accumulation steps; there are at most 2^16");
     config.microBatchSize = *m;
     config.accumulationSteps = accumulation;
     config.trainBatchSize = product;

@@ -29,6 +29,15 @@ std::string_view trimEnd(std::string_view text) {
   return text;
 }
 
+/// Whether `text` is meant as a number, though JSON has none like it: NaN, -Infinity, 01, +1, .5, 0x10.
+bool looksLikeNumber(std::string_view text) {
+  if (text.starts_with('+') || text.starts_with('-'))
+    text.remove_prefix(1);
+  return text == "NaN" || text == "nan" || text == "Infinity" || text == "inf" ||
+         (!text.empty() && (isDigit(text[0]) || text[0] == '.') &&
+          text.find_first_not_of("0123456789abcdefABCDEFxX.+-_") == std::string_view::npos);
+}
+
 /// Whether `text` is exactly a JSON number.
 bool isNumber(std::string_view text) {
   size_t i = 0;
@@ -105,6 +114,7 @@ private:
   bool lines_;
   int line_;
   size_t position_ = 0;
+  std::string key_; // the last one
 
   bool atEnd() const { return position_ >= text_.size(); }
   char peek(size_t ahead = 0) const { return position_ + ahead < text_.size() ? text_[position_ + ahead] : '\0'; }
@@ -190,6 +200,7 @@ private:
         fail(line, "key " + quoted(name) + " stands twice in one object, first on line " +
                        std::to_string(before->second) + "; remove one of them");
       skipBlank();
+      key_ = name;
       object.members.push_back({std::move(name), value(depth + 1), {}});
       skipBlank();
       if (peek() == ',')
@@ -328,6 +339,9 @@ private:
         continue;
       const std::string_view word = trimEnd(text_.substr(position_, end - position_));
       const bool known = literal(node, word);
+      if (!known && !lineEnds && !comment && looksLikeNumber(word))
+        fail("key " + quoted(key_) + " is " + shorten(word, 80) +
+             ", which is no number of JSON; write a decimal number such as 10 or 1e-5, or a string in quotes");
       if (!known && !lineEnds)
         refuseNotation(word);
       if (!known && !lineEnds)

@@ -35,6 +35,7 @@ constexpr std::string_view fields[] = {"alignment", "device",        "device_mem
                                        "rates",     "reserve_bytes", "threads",       "workspace_bytes_per_thread"};
 constexpr std::string_view rateFields[] = {"attention_tflops", "bfloat16_tflops", "command_us",
                                            "float32_tflops",   "memory_gb_per_s", "tf32_tflops"};
+constexpr std::string_view linkNames[] = {"device-host", "host-nvme", "hosts", "ranks"};
 constexpr std::string_view linkFields[] = {"bandwidth_gb_per_s", "between", "latency_us"};
 
 std::string shortNumber(double number) {
@@ -138,6 +139,8 @@ Link parseLink(const Node &node, const FieldReader &file, const std::string &fil
   const FieldReader read(node, linkFields, fileName);
   Link link;
   read.text("between", link.between);
+  if (std::ranges::find(linkNames, link.between) == std::end(linkNames))
+    read.refuse(*member(node, "between"), "between", "no such link; there are device-host, host-nvme, hosts and ranks");
   link.bytesPerSecond = read.number("bandwidth_gb_per_s", 1e-6, 1e6) * 1e9;
   link.latencySeconds = read.number("latency_us", 0, 1e6) / 1e6;
   return link;
@@ -171,6 +174,8 @@ Machine builtInCpu() {
 
 Machine parseMachine(std::string_view text, const std::string &fileName) {
   const Node root = parseHjson(text, fileName);
+  if (root.members.empty())
+    throw Error(fileName + ": says nothing of a machine; give it at least \"device\", or name one of models/machines");
   const FieldReader read(root, fields, fileName);
   Machine machine;
   machine.name = std::filesystem::path(fileName).stem().string();
@@ -197,8 +202,11 @@ Machine parseMachine(std::string_view text, const std::string &fileName) {
   if (const Node *links = member(root, "links")) {
     if (links->kind != Node::Kind::Array)
       read.refuse(*links, "links", "it takes a list of links");
-    for (const Node &link : links->items)
+    for (const Node &link : links->items) {
       machine.links.push_back(parseLink(link, read, fileName));
+      if (std::ranges::count(machine.links, machine.links.back().between, &Link::between) > 1)
+        read.refuse(*member(link, "between"), "between", "it stands twice; remove one of them");
+    }
   }
   if (const Node *rates = member(root, "rates"))
     machine.rates = parseRates(*rates, read, fileName);

@@ -15,7 +15,7 @@ constexpr double highest = 1e300; // any finite number that is no sentinel
 double read(Resolver &resolver, std::string_view path) {
   const double value = resolver.numberOrDefault(path);
   if (!(value >= 0 && value <= highest))
-    resolver.refuse(path, "it must be at least 0");
+    resolver.refuse(path, "it must be from 0 to 1e300");
   return value;
 }
 

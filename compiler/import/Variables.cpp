@@ -28,6 +28,22 @@ DType Variable::dtype() const {
                      : ""));
 }
 
+/// What a training step adds has names like w::exp_avg and optimizer::step, and files of weights keep notes in
+/// __metadata__.
+static void requireFreeNames(const std::deque<Variable> &variables) {
+  std::set<std::string> names = {"optimizer"};
+  for (const Variable &variable : variables)
+    names.insert(variable.name);
+  for (const Variable &variable : variables) {
+    const std::string &name = variable.name;
+    if (name == "__metadata__")
+      throw Failure("initializer '__metadata__' has the name under which safetensors files keep notes; rename it");
+    if (const size_t end = name.rfind("::"); end != std::string::npos && names.count(name.substr(0, end)))
+      throw Failure("initializer '" + name +
+                    "' has a name that the training step needs for itself; rename it without '::'");
+  }
+}
+
 Variables::Variables(const ScannedModel &model, const Metadata &metadata, const TrainingAlgorithm &algorithm,
                      const ImportOptions &options, WeightFiles &files, const std::set<std::string> &outside,
                      const std::set<std::string> &differentiated)
@@ -35,6 +51,7 @@ Variables::Variables(const ScannedModel &model, const Metadata &metadata, const 
   addInitializers(model);
   addLeftOut(model.proto.graph());
   addOutside(outside);
+  requireFreeNames(variables_);
   for (Variable &variable : variables_) {
     classify(variable);
     if (algorithm.present)

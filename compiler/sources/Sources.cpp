@@ -85,7 +85,8 @@ Trained trained(const proto::Plan &plan) {
 }
 
 std::vector<Claim> byConfiguration(const proto::Plan &plan, const std::string &path, ConfigFile &config) {
-  const std::optional<std::string> text = readWhole(path);
+  // ds-opt compiles none of over a MiB.
+  const std::optional<std::string> text = readWhole(path, (size_t(1) << 20) + 1);
   if (!text)
     throw Error(path + ": cannot be read: " + std::strerror(errno) + "; --config takes a DeepSpeed ds_config.json");
   requireDigest(path, sha256(std::as_bytes(std::span(*text))), plan.sources().configuration_sha256(), "configuration");

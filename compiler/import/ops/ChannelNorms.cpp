@@ -1,6 +1,7 @@
 //===- ChannelNorms.cpp - batch, instance and group normalization -----------------------------------===//
 #include "compiler/import/Hazards.h"
 #include "compiler/import/ops/Algebra.h"
+#include "compiler/import/ops/Epsilon.h"
 #include "compiler/import/ops/Ops.h"
 #include "dialects/Train/ChannelNorm.h"
 
@@ -93,7 +94,7 @@ void batchNormalization(Node &node) {
   const char *const names[] = {"scale", "shift", "mean", "variance"};
   for (size_t i = 1; i < 5; ++i)
     expectVector(node.floatIn(i), names[i - 1], input.shape[1]);
-  const double epsilon = node.floatAttr("epsilon", 1e-5);
+  const double epsilon = epsilonOf(node);
   if (usesBatch(node))
     return batchNormByBatch(node, input, epsilon);
   llvm::SmallVector<mlir::Value, 5> operands;
@@ -119,7 +120,7 @@ static Value normalizeRuns(Node &node, const Value &input, int64_t groups, const
   };
   const mlir::Value x = node.operand(reshape(node, input, view)), factors = spread(scale), shifts = spread(shift);
   auto op =
-      node.create<train::BatchNormOp>({x, factors, shifts}, {node.real("epsilon", node.floatAttr("epsilon", 1e-5))});
+      node.create<train::BatchNormOp>({x, factors, shifts}, {node.real("epsilon", epsilonOf(node))});
   return reshape(node, Value::of(op.getResult()), input.shape);
 }
 

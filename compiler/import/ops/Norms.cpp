@@ -1,6 +1,7 @@
 //===- Norms.cpp - softmax, norms of rows, dropout -------------------------------------------------===//
 #include "compiler/import/Hazards.h"
 #include "compiler/import/ops/Algebra.h"
+#include "compiler/import/ops/Epsilon.h"
 #include "compiler/import/ops/Ops.h"
 
 #include <limits>
@@ -62,7 +63,7 @@ void layerNormalization(Node &node) {
   // What of the shapes broadcasts within `normal` is spread; more than that would change the result's shape.
   const Value wide = broadcastTo(node, scale, normal);
   auto op = node.create<train::LayerNormOp>({node.operand(input), node.operand(wide), node.operand(shift)},
-                                            {node.real("epsilon", node.floatAttr("epsilon", 1e-5))});
+                                            {node.real("epsilon", epsilonOf(node))});
   Shape statistics = input.shape;
   std::fill(statistics.begin() + long(axis), statistics.end(), 1);
   node.set(0, Value::of(op.getResult()));
@@ -77,7 +78,7 @@ void rmsNormalization(Node &node) {
   const size_t axis = node.axisAttr("axis", -1, input.rank());
   const Value wide = broadcastTo(node, scale, {input.shape.begin() + long(axis), input.shape.end()});
   const mlir::Value x = node.operand(input), factors = node.operand(wide);
-  auto op = node.create<train::RmsNormOp>({x, factors}, {node.real("epsilon", node.floatAttr("epsilon", 1e-5))});
+  auto op = node.create<train::RmsNormOp>({x, factors}, {node.real("epsilon", epsilonOf(node))});
   node.set(0, Value::of(op.getResult()));
 }
 

@@ -48,14 +48,16 @@ TEST(ConfigError, BatchSizesThatMakeNoSense) {
   EXPECT_EQ(sentence(R"("train_batch_size": 0)"),
             "ds_config.json:1: train_batch_size is 0; it must be from 1 to 2^40 samples");
   EXPECT_EQ(sentence(R"("train_batch_size": 8, "gradient_accumulation_steps": -2)"),
-            "ds_config.json:1: gradient_accumulation_steps is -2; it must be from 1 to 2^20 micro-batches");
+            "ds_config.json:1: gradient_accumulation_steps is -2; it must be from 1 to 2^16 micro-batches");
   EXPECT_EQ(sentence(R"("train_batch_size": 4194304, "train_micro_batch_size_per_gpu": 2)"),
             "ds_config.json:1: train_batch_size is 4194304; it makes 2097152 gradient accumulation steps; there are at "
-            "most 2^20");
+            "most 2^16");
+  EXPECT_EQ(sentence(R"("train_micro_batch_size_per_gpu": 1000000000000)"),
+            "ds_config.json:1: train_micro_batch_size_per_gpu is 1000000000000; it must be from 1 to 2^31 samples");
   EXPECT_EQ(sentence(R"("train_batch_size": 1.5)"),
             "ds_config.json:1: train_batch_size is 1.5; it takes an int or null");
-  EXPECT_EQ(sentence(R"("train_micro_batch_size_per_gpu": 1099511627776)", 1 << 20),
-            "ds_config.json:1: train_micro_batch_size_per_gpu is 1099511627776; the samples of a step would be more "
+  EXPECT_EQ(sentence(R"("train_micro_batch_size_per_gpu": 2147483648)", 1 << 20),
+            "ds_config.json:1: train_micro_batch_size_per_gpu is 2147483648; the samples of a step would be more "
             "than 2^40");
   EXPECT_EQ(sentence(R"("gradient_accumulation_steps": 2)"),
             "ds_config.json: train_batch_size or train_micro_batch_size_per_gpu must be given: how many samples an "
@@ -185,7 +187,7 @@ TEST(ConfigError, Lamb) {
 
 TEST(ConfigError, ParametersOutOfRange) {
   EXPECT_EQ(optimizerSentence(R"({"type": "AdamW", "params": {"lr": -1}})"),
-            "ds_config.json:1: optimizer.params.lr is -1; it must be at least 0");
+            "ds_config.json:1: optimizer.params.lr is -1; it must be from 0 to 1e300");
   EXPECT_EQ(
       optimizerSentence(R"({"type": "AdamW", "params": {"betas": [0.9, 1]}})"),
       "ds_config.json:1: optimizer.params.betas is [0.9, 1]; it must be two numbers in [0, 1), e.g. [0.9, 0.999]");

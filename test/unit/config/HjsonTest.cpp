@@ -42,6 +42,17 @@ TEST(Hjson, UnquotedStringsRunToTheEndOfTheLine) {
   EXPECT_EQ(read("{a: 5 # five\n b: true // yes\n c: null, d: 1e-3}"), R"({"a": 5, "b": true, "c": null, "d": 0.001})");
 }
 
+// An unquoted string would take the closing bracket along, and the message would be of that.
+TEST(Hjson, NumbersThatJsonDoesNotHave) {
+  for (const char *word : {"NaN", "-Infinity", "01", "+1", "0x10", "-.5", "1."}) {
+    const std::string sentence = "f:2: key \"lr\" is " + std::string(word) +
+                                 ", which is no number of JSON; write a decimal number such as 10 or 1e-5, or a string "
+                                 "in quotes";
+    EXPECT_EQ(failure("{\n\"lr\": " + std::string(word) + "}"), sentence);
+    EXPECT_EQ(failure("{\n\"lr\": [1, " + std::string(word) + "], b: 1}"), sentence);
+  }
+}
+
 TEST(Hjson, QuotedStrings) {
   EXPECT_EQ(read(R"({'a b': 'it"s', "c": "it's \"\\\/\b\f\t"})"), R"({"a b": "it\"s", "c": "it's \"\\/\b\f\t"})");
 }

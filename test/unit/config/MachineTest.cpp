@@ -113,6 +113,13 @@ TEST(Machine, RefusesFieldsByName) {
             "m.json:1: latency_us is -1; it takes a number from 0 to 1000000");
   EXPECT_EQ(refused("{links: [{between: \"hosts\", bandwidth_gb_per_s: 1, latency: 1}]}"),
             "m.json:1: latency is 1; no such field; the nearest is latency_us");
+  EXPECT_EQ(refused("{links: [{between: \"rank\", bandwidth_gb_per_s: 1}]}"),
+            "m.json:1: between is \"rank\"; no such link; there are device-host, host-nvme, hosts and ranks");
+  EXPECT_EQ(
+      refused("{links: [{between: \"hosts\", bandwidth_gb_per_s: 1}, {between: \"hosts\", bandwidth_gb_per_s: 2}]}"),
+      "m.json:1: between is \"hosts\"; it stands twice; remove one of them");
+  EXPECT_EQ(refused(""),
+            "m.json: says nothing of a machine; give it at least \"device\", or name one of models/machines");
   EXPECT_EQ(refused("{rates: 5}"), "m.json:1: rates is 5; it takes an object");
   EXPECT_EQ(refused("{rates: {memory_gb_per_s: 3000}}"),
             "m.json:1: rates is {\"memory_gb_per_s\": 3000}; it lacks \"attention_tflops\"");
