@@ -195,7 +195,6 @@ struct Config {
   bool offloadAuto = false;         // deepstatic.offload is "auto": what the memory asks for
   std::vector<OffloadRule> offload; // deepstatic.offload; the first that matches decides; else: they stay
   std::string offloadParameters;    // zero_optimization.offload_param.device, likewise
-  int64_t updateElements = 0;       // zero_optimization.sub_group_size, of an update whose state lies on NVMe
   std::string offloadOptimizer;     // zero_optimization.offload_optimizer.device: "none", "cpu" or "nvme"
   double offloadRatio = 1;          // zero_optimization.offload_optimizer.ratio: share of that state that lies there
   bool offloadRatioAuto = false;    // what the clock says, of steps that fit into memory

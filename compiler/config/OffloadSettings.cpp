@@ -20,7 +20,7 @@ constexpr std::string_view activations = "deepstatic.offload", delayed = "deepst
                            optimizerFolder = "zero_optimization.offload_optimizer.nvme_path",
                            parameters = "zero_optimization.offload_param.device",
                            parametersFolder = "zero_optimization.offload_param.nvme_path", blockSize = "aio.block_size",
-                           queueDepth = "aio.queue_depth", groupSize = "zero_optimization.sub_group_size";
+                           queueDepth = "aio.queue_depth";
 constexpr size_t longestRule = 1000;
 
 /// {"REGEX of module scopes": "none", "cpu" or "nvme"}.
@@ -71,6 +71,11 @@ NvmeFiles readNvme(Resolver &resolver) {
     else if (!folder.empty() && folder != files.folder)
       resolver.refuse(path, "a rank has one file, and that is in " + files.folder,
                       "--set " + std::string(anyFolder) + "=" + files.folder);
+  if (std::ranges::any_of(files.folder, [](unsigned char c) { return c < ' '; }))
+    resolver.refuse(resolver.find(anyFolder)         ? anyFolder
+                    : resolver.find(optimizerFolder) ? optimizerFolder
+                                                     : parametersFolder,
+                    "no folder of a plan has a control character in its name", "--set deepstatic.nvme_path=/tmp");
   if (files.folder.empty())
     resolver.refuseWhole("something is to lie on NVMe, but no key nvme_path names a folder of a local drive",
                          "--set " + std::string(anyFolder) + "=/tmp");
@@ -110,10 +115,6 @@ void resolveOffload(Resolver &resolver, Config &config) {
   config.offloadParameters = resolver.stringOrDefault(parameters);
   resolveDelay(resolver, config);
   resolveRatio(resolver, config);
-  if (config.offloadOptimizer != "nvme")
-    resolver.subsume(groupSize, "updates are made where their state lies, whole: no pieces of it are copied");
-  else if (config.updateElements = resolver.integerOrDefault(groupSize); config.updateElements < 1)
-    resolver.refuse(groupSize, "so many elements of a parameter are updated at once; it takes 1 and more");
   if (config.offloadOptimizer == "nvme" || config.offloadParameters == "nvme" ||
       std::ranges::count(config.offload, "nvme", &OffloadRule::device) > 0) {
     config.nvme = readNvme(resolver);

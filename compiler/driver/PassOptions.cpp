@@ -158,7 +158,6 @@ CompileOptions ds::driver::compileOptions(const CompileRequest &request, const c
   for (const config::OffloadRule &rule : config.offload)
     options.offload.activations.push_back(rule.modules + "=" + memorySpace(rule.device));
   options.offload.parameters = config.offloadParameters == "none" ? "" : memorySpace(config.offloadParameters);
-  options.offload.updateElements = config.updateElements;
   options.offload.optimizer = config.offloadOptimizer == "none" ? "" : memorySpace(config.offloadOptimizer);
   options.offload.optimizerStays = 1 - config.offloadRatio;
   options.offload.speculates = speculates(config);

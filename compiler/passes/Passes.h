@@ -49,7 +49,6 @@ struct OffloadOptions {
   std::vector<std::string> values;      ///< that leave beside these, by name; neither: all stay
   std::string optimizer;      ///< moments, which the host's processors update: in "host", "nvme"; "": in device memory
   double optimizerStays = 0;  ///< share of these that stays in device memory all the same
-  int64_t updateElements = 0; ///< that an update reads from files at once, at most; 0: whole parameters
   bool speculates = false;    ///< updates from files do not wait for the norm by which gradients are clipped
   bool sparesHostMemory = false; ///< files are read late, and compute waits early for what they take
   bool gradientsInFiles = false; ///< where moments are; else in host memory

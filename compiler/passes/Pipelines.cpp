@@ -208,8 +208,8 @@ static void buildOffloadPipeline(OpPassManager &pm, const CompileOptions &option
   else if (offload.optimizer == "host") // a file would be read twice a step; updates need them in host memory anyway
     pm.addPass(createOffloadParameters({.space = offload.optimizer, .forStep = true}));
   if (!offload.optimizer.empty()) {
-    if (offload.updateElements > 0)
-      addOptional(pm, options, createSplitUpdates({.elements = offload.updateElements}));
+    if (offload.optimizer == "nvme")
+      addOptional(pm, options, createSplitUpdates({.elements = std::numeric_limits<int64_t>::max()}));
     // Files take long: there is more to do beside the last micro-batch's backward than what its update leaves.
     if (offload.optimizer == "nvme" && options.microbatches > 1 && !offload.gradientsInFiles)
       addOptional(pm, options, createPeelBackward());

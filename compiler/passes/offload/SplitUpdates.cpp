@@ -1,10 +1,10 @@
 //===- SplitUpdates.cpp - large updates in pieces -------------------------===//
 //
 // An update of the host's whose state lies in a file is cut into pieces, where it is element by element. Then a piece
-// is read while the one before is computed and the one before that is written (ds-order-queues), as with DeepSpeed's
-// sub_group_size, and host memory holds the operands of three pieces. With `parameters` it is an update of the device's
-// whose parameter lies elsewhere, and device memory holds pieces of that. A piece is as small as the latency of the
-// drive or link and the number of commands allow.
+// is read while the one before is computed and the one before that is written (ds-order-queues), and host memory holds
+// the operands of three pieces. With `parameters` it is an update of the device's whose parameter lies elsewhere, and
+// device memory holds pieces of that. A piece is as small as the latency of the drive or link and the number of
+// commands allow.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/Cost.h"
