@@ -333,23 +333,26 @@ private:
 
   /// The terms of a sum, added up in their order by the last of `readers` that is no later than the term's stage.
   static void collect(Value value, Operation *user, ArrayRef<int64_t> readers, llvm::MapVector<int64_t, Value> &parts) {
-    if (auto add = value.getDefiningOp<train::AddOp>(); add && add->hasOneUse()) {
-      collect(add.getLhs(), user, readers, parts);
-      collect(add.getRhs(), user, readers, parts);
-      return;
+    SmallVector<Value> open = {value}; // the next at the end
+    while (!open.empty()) {
+      const Value next = open.pop_back_val();
+      if (auto add = next.getDefiningOp<train::AddOp>(); add && add->hasOneUse()) {
+        open.append({add.getRhs(), add.getLhs()});
+        continue;
+      }
+      int64_t stage = readers.front();
+      for (const int64_t reader : readers)
+        if (reader <= stageOf(next).value_or(0))
+          stage = std::max(stage, reader);
+      Value &sum = parts[stage];
+      if (!sum) {
+        sum = next;
+        continue;
+      }
+      OpBuilder builder(user);
+      sum = train::AddOp::create(builder, user->getLoc(), sum, next);
+      setStage(sum.getDefiningOp(), stage);
     }
-    int64_t stage = readers.front();
-    for (const int64_t reader : readers)
-      if (reader <= stageOf(value).value_or(0))
-        stage = std::max(stage, reader);
-    Value &sum = parts[stage];
-    if (!sum) {
-      sum = value;
-      return;
-    }
-    OpBuilder builder(user);
-    sum = train::AddOp::create(builder, user->getLoc(), sum, value);
-    setStage(sum.getDefiningOp(), stage);
   }
 
   /// Each op by its name, but where what it reads of state is, and never behind that of what follows from it.

@@ -9,6 +9,7 @@
 #include "compiler/passes/recompute/Recompute.h"
 
 #include "compiler/analysis/ForwardChain.h"
+#include "compiler/analysis/OperandsFirst.h"
 #include "compiler/analysis/Stages.h"
 #include "compiler/passes/recompute/Passes.h"
 
@@ -49,26 +50,33 @@ struct Recompute : ds::impl::RecomputeBase<Recompute> {
   }
 
 private:
+  /// Whether `reader` of the backward is to read it made again. What another stage computes is kept, and sent.
+  bool isRepeated(Value value, Operation *reader) const {
+    Operation *op = underView(value).getDefiningOp();
+    return op && again_.contains(op) && stageOf(op) == stageOf(reader);
+  }
+
   /// `value` as `reader` of the backward is to read it: made again in front of it, once, with all it needs that is not
   /// kept.
   Value repeated(Value value, Operation *reader) {
-    Operation *op = underView(value).getDefiningOp();
-    // What another stage computes is kept, and sent.
-    if (!op || !again_.contains(op) || stageOf(op) != stageOf(reader))
+    if (!isRepeated(value, reader))
       return value;
-    if (Value known = copies_.lookup(value))
-      return known;
-    Operation *made = value.getDefiningOp(); // `op`, or a reshape above it
-    IRMapping mapping;
-    for (Value operand : made->getOperands())
-      mapping.map(operand, repeated(operand, reader));
-    Operation *copy = OpBuilder(reader).clone(*made, mapping);
-    copy->removeAttr(recomputeAttribute);
-    copy->setAttr(recomputedAttribute, UnitAttr::get(copy->getContext()));
-    if (Attribute stage = reader->getAttr(pipelineStageAttribute))
-      copy->setAttr(pipelineStageAttribute, stage);
-    for (auto [result, again] : llvm::zip(made->getResults(), copy->getResults()))
-      copies_[result] = again;
+    visitOperandsFirst(
+        value, [&](Value next) { return isRepeated(next, reader) && !copies_.contains(next); },
+        [&](Value next) {
+          Operation *made = next.getDefiningOp(); // the op that is done again, or a reshape above it
+          IRMapping mapping;
+          for (Value operand : made->getOperands())
+            if (isRepeated(operand, reader))
+              mapping.map(operand, copies_.lookup(operand));
+          Operation *copy = OpBuilder(reader).clone(*made, mapping);
+          copy->removeAttr(recomputeAttribute);
+          copy->setAttr(recomputedAttribute, UnitAttr::get(copy->getContext()));
+          if (Attribute stage = reader->getAttr(pipelineStageAttribute))
+            copy->setAttr(pipelineStageAttribute, stage);
+          for (auto [result, again] : llvm::zip(made->getResults(), copy->getResults()))
+            copies_[result] = again;
+        });
     return copies_.lookup(value);
   }
 

@@ -13,6 +13,7 @@
 // recomputation", 2022): they cost less than reading what they would have kept.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/analysis/OperandsFirst.h"
 #include "compiler/analysis/Stages.h"
 #include "compiler/passes/recompute/Passes.h"
 #include "dialects/Train/Train.h"
@@ -92,20 +93,28 @@ private:
     return isa<train::ReshapeOp>(op) || !stageOf(op) || stageOf(op) == stageOf(reader);
   }
 
+  /// Whether `reader` of the backward pass is to read a copy of it.
+  bool isRepeated(Value value, Operation *reader) const {
+    Operation *op = value.getDefiningOp();
+    return op && !later_.contains(op) && cheap_.contains(underView(value)) && isOfStage(op, reader) &&
+           (!keepsOperands_ || reader->hasTrait<train::Elementwise>() || isFromOutside(value));
+  }
+
   /// `value` as `reader` of the backward pass may read it.
   Value repeated(Value value, Operation *reader) {
-    Operation *op = value.getDefiningOp();
-    const bool forLoop = reader->hasTrait<train::Elementwise>();
-    if (!op || later_.contains(op) || !cheap_.contains(underView(value)) || !isOfStage(op, reader) ||
-        (keepsOperands_ && !forLoop && !isFromOutside(value)))
+    if (!isRepeated(value, reader))
       return value;
-    llvm::DenseMap<Value, Value> &copies = !once_ && forLoop ? copiesForLoops_ : copies_;
-    if (Value known = copies.lookup(value))
-      return known;
-    IRMapping mapping;
-    for (Value operand : op->getOperands())
-      mapping.map(operand, repeated(operand, reader));
-    return copies[value] = OpBuilder(reader).clone(*op, mapping)->getResult(0);
+    llvm::DenseMap<Value, Value> &copies = !once_ && reader->hasTrait<train::Elementwise>() ? copiesForLoops_ : copies_;
+    visitOperandsFirst(
+        value, [&](Value next) { return isRepeated(next, reader) && !copies.contains(next); },
+        [&](Value next) {
+          IRMapping mapping;
+          for (Value operand : next.getDefiningOp()->getOperands())
+            if (isRepeated(operand, reader))
+              mapping.map(operand, copies.lookup(operand));
+          copies[next] = OpBuilder(reader).clone(*next.getDefiningOp(), mapping)->getResult(0);
+        });
+    return copies.lookup(value);
   }
 
   const bool once_, keepsOperands_;

@@ -48,11 +48,18 @@ struct InferInputLimits : ds::impl::InferInputLimitsBase<InferInputLimits> {
 
   /// Narrows `limit` by every reader of `value` or of what only moves it; false where another op reads it.
   static bool follow(Value value, Limit &limit) {
+    SmallVector<Value> moved = {value};
+    while (!moved.empty())
+      if (!followUses(moved.pop_back_val(), limit, moved))
+        return false;
+    return true;
+  }
+
+  static bool followUses(Value value, Limit &limit, SmallVectorImpl<Value> &moved) {
     for (OpOperand &use : value.getUses()) {
       Operation *user = use.getOwner();
       if (isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::PadOp, train::BroadcastOp>(user)) {
-        if (!follow(user->getResult(0), limit))
-          return false;
+        moved.push_back(user->getResult(0));
       } else if (auto gather = dyn_cast<train::GatherOp>(user); gather && use.getOperandNumber() == 1) {
         narrow(limit, cast<RankedTensorType>(gather.getData().getType()).getDimSize(gather.getAxis()));
       } else if (auto gather = dyn_cast<train::GatherElementsOp>(user); gather && use.getOperandNumber() == 1) {

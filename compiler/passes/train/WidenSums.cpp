@@ -13,6 +13,7 @@
 #include "compiler/passes/train/Passes.h"
 #include "dialects/Train/Train.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace ds {
@@ -62,13 +63,18 @@ struct WidenSums : ds::impl::WidenSumsBase<WidenSums> {
 private:
   /// Whether `value` ends in accumulators of gradients alone, added to others, scaled or moved on the way.
   static bool isPartOfGradient(Value value) {
-    return llvm::all_of(value.getUsers(), [](Operation *reader) {
-      if (isa<train::AccumulateOp>(reader))
-        return true;
-      return isa<train::AddOp, train::MulOp, train::DivOp, train::ReshapeOp, train::TransposeOp, train::SliceOp,
-                 train::PadOp, train::ConcatOp>(reader) &&
-             isPartOfGradient(reader->getResult(0));
-    });
+    SmallVector<Value> open = {value};
+    llvm::DenseSet<Operation *> known;
+    while (!open.empty())
+      for (Operation *reader : open.pop_back_val().getUsers()) {
+        if (isa<train::AccumulateOp>(reader) || !known.insert(reader).second)
+          continue;
+        if (!isa<train::AddOp, train::MulOp, train::DivOp, train::ReshapeOp, train::TransposeOp, train::SliceOp,
+                 train::PadOp, train::ConcatOp>(reader))
+          return false;
+        open.push_back(reader->getResult(0));
+      }
+    return true;
   }
 
   /// `value` of 16 bits, whose one reader is a cast to f32, in f32 without having been rounded; or null. Products only
