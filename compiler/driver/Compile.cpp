@@ -50,7 +50,7 @@ Emit ds::driver::emitFromName(std::string_view name) {
 }
 
 static std::string readText(const std::string &path) {
-  if (std::optional<std::string> text = readWhole(path))
+  if (std::optional<std::string> text = readWhole(path, config::hjsonSizeLimit + 1))
     return *std::move(text);
   throw Error(path + ": cannot be read: " + std::strerror(errno) + "; --config takes a DeepSpeed ds_config.json");
 }
@@ -339,7 +339,7 @@ static Choices choicesOf(const CompileRequest &request) {
 CompileResult ds::driver::compile(const CompileRequest &request) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   loadDialects(context);
-  const DiagnosticCollector diagnostics(context);
+  const DiagnosticCollector diagnostics(context, request.warn);
   const Lengths &lengths = request.lengths;
   const auto planOne = [&](const CompileRequest &one) { return compileOne(one, context, diagnostics); };
   if (lengths.sizes.empty()) {

@@ -40,6 +40,8 @@ struct CompileRequest {
   std::string output; // where the plan will lie, for relative paths of weights; empty: the current folder
   /// Told the name of each phase as it begins.
   std::function<void(const char *)> progress = [](const char *) {};
+  /// Told each warning and remark once, a whole line; by default it goes to stderr.
+  std::function<void(const std::string &)> warn = {};
 };
 
 struct CompileResult {

@@ -14,6 +14,8 @@ void ds::driver::runPipeline(ModuleOp module, const char *phase, void (*build)(O
   manager.enableVerifier(false); // after each pass; a budget of memory has all of them run again and again
 #endif
   build(manager, options);
-  if (failed(manager.run(module)) || failed(verify(module)))
+  if (failed(manager.run(module)))
     diagnostics.raise(phase);
+  if (failed(verify(module)))
+    diagnostics.raiseFault(phase);
 }

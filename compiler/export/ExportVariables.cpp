@@ -135,8 +135,8 @@ FailureOr<unsigned> Exporter::weightFile(train::VariableOp variable, StringRef p
   const fs::path file = model / path.str();
   const std::optional<Checksum> checksum = checksumOf(file);
   if (!checksum)
-    return variable.emitOpError() << "its weight file " << file.string()
-                                  << " cannot be read: " << std::generic_category().message(errno);
+    return variable.emitError() << "its weight file " << file.string()
+                                << " cannot be read: " << std::generic_category().message(errno);
   plan::proto::WeightFile &message = *plan_.add_weight_files();
   std::error_code error;
   const fs::path from = fs::absolute(context_.planFolder.empty() ? "." : context_.planFolder).lexically_normal();

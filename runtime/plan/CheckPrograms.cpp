@@ -15,6 +15,10 @@ namespace {
 /// Micro-batches of one run that a plan may name.
 constexpr uint32_t maxMicrobatches = 1u << 20;
 
+/// Calls of one run. What is checked call by call takes about so many bytes of each: 2 GiB in all.
+constexpr int maxCalls = 1 << 18;
+constexpr uint64_t callBytes = 8192;
+
 /// Commands that one run may execute: more is no plan that a machine would finish, and would stall its reader.
 constexpr uint64_t maxCommands = uint64_t(1) << 26;
 
@@ -31,9 +35,10 @@ void checkCalls(const proto::Plan &plan, const proto::Role &role, const proto::P
              "it names micro-batch " + std::to_string(call.microbatch()) + ", but a run has " + std::to_string(limit));
     commands += uint64_t(role.routines(int(call.routine())).commands_size());
   }
-  if (commands > maxCommands || program.calls_size() > int(maxMicrobatches))
+  if (commands > maxCommands || program.calls_size() > maxCalls)
     refuse(place, "a run executes " + std::to_string(commands) + " commands in " +
-                      std::to_string(program.calls_size()) + " calls, more than 2^26 or 2^20");
+                      std::to_string(program.calls_size()) + " calls, more than 2^26 or 2^18; a checker would need " +
+                      std::to_string(uint64_t(program.calls_size()) * callBytes >> 20) + " MiB for its calls alone");
 }
 
 /// What the host reads between commands. `types`: "float32 or float64"; `isOne`: whether a type is one of them.

@@ -6,6 +6,7 @@
 #include "compiler/check/Check.h"
 #include "compiler/config/KeyRules.h"
 #include "compiler/driver/Compile.h"
+#include "compiler/driver/Fault.h"
 #include "compiler/driver/Runnable.h"
 #include "compiler/driver/TryRanks.h"
 #include "compiler/report/Compare.h"
@@ -29,14 +30,19 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <filesystem>
 #include <iterator>
+#include <memory>
+#include <mutex>
 #include <span>
+#include <stop_token>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <unistd.h>
 
 using namespace ds;
@@ -52,32 +58,74 @@ bool isOneOf(std::string_view word, std::span<const std::string_view> words) {
   return std::ranges::find(words, word) != words.end();
 }
 
-/// Shows on a terminal what is going on once that takes over two seconds; with --verbose, every phase and its time.
+/// Shows on a terminal what is going on once that takes over two seconds; elsewhere a line for each twenty seconds that
+/// a phase lasts, so that nobody takes it for a hang. With --verbose, every phase and its time.
 class Progress {
 public:
   explicit Progress(const bool &quiet, const bool &verbose) : quiet_(quiet), verbose_(verbose) {}
   ~Progress() { finish(); }
 
   void operator()(const char *phase) {
-    using namespace std::chrono;
-    const double seconds = duration<double>(steady_clock::now() - begin_).count();
+    const std::lock_guard lock(mutex_);
+    phase_ = phase;
+    phaseBegin_ = std::chrono::steady_clock::now();
     if (verbose_)
-      std::fprintf(stderr, "[%6.2f s] %s\n", seconds, phase);
-    else if (!quiet_ && seconds > 2 && isatty(STDERR_FILENO)) {
-      std::fprintf(stderr, "\r\033[K%s ...", phase);
-      shown_ = true;
-    }
+      std::fprintf(stderr, "[%6.2f s] %s\n", secondsSince(begin_), phase);
+    else
+      show();
+    if (!quiet_ && !watch_.joinable())
+      watch_ = std::jthread([this](const std::stop_token &stop) { watch(stop); });
   }
+
   void finish() {
+    if (watch_.joinable()) {
+      watch_.request_stop();
+      watch_.join();
+    }
     if (shown_)
       std::fprintf(stderr, "\r\033[K");
     shown_ = false;
   }
 
 private:
+  using Time = std::chrono::steady_clock::time_point;
+  static double secondsSince(Time time) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - time).count();
+  }
+
+  void show() {
+    if (quiet_ || !onTerminal_ || secondsSince(begin_) <= 2)
+      return;
+    std::fprintf(stderr, "\r\033[K%s, %.0f s ...", phase_, secondsSince(begin_));
+    shown_ = true;
+  }
+
+  void watch(const std::stop_token &stop) {
+    std::unique_lock lock(mutex_);
+    const std::chrono::seconds pause(onTerminal_ && !verbose_ ? 1 : 20);
+    while (!stop.stop_requested()) {
+      const Time begin = phaseBegin_;
+      wake_.wait_until(lock, stop, (onTerminal_ ? std::chrono::steady_clock::now() : std::max(begin, last_)) + pause,
+                       [] { return false; });
+      if (stop.stop_requested() || begin != phaseBegin_)
+        continue;
+      last_ = std::chrono::steady_clock::now();
+      if (onTerminal_ && !verbose_)
+        show();
+      else
+        std::fprintf(stderr, "%s: %.0f s so far\n", phase_, secondsSince(phaseBegin_));
+    }
+  }
+
   const bool &quiet_, &verbose_;
+  const bool onTerminal_ = isatty(STDERR_FILENO) != 0;
+  const Time begin_ = std::chrono::steady_clock::now();
   bool shown_ = false;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  const char *phase_ = "";
+  Time phaseBegin_ = begin_, last_ = begin_;
+  std::jthread watch_;
 };
 
 /// To stdout, all of it: half a result with code 0 would be taken for the whole.
@@ -347,10 +395,18 @@ void printSummary(const plan::proto::Plan &plan, const std::string &path) {
         readableBytes(arena.peak_live_bytes()) + " live at the peak)\n");
 }
 
-/// Refuses a plan that breaks a rule of the checker.
-void prove(const plan::proto::Plan &plan, const std::string &subject) {
-  if (const std::optional<check::Finding> finding = check::checkPlan(plan))
-    throw Error(subject + " is refused by the checker (" + finding->rule + "): " + finding->sentence);
+/// A plan that breaks a rule of the checker is a fault of ours, and never written.
+driver::CompileResult compileAndCheck(const driver::CompileRequest &request) {
+  driver::CompileResult result = driver::compile(request);
+  driver::requireRunnable(request, result.plan);
+  request.progress("checking the plan");
+  plan::validatePlan(result.plan);
+  if (const std::optional<check::Finding> finding = check::checkPlan(result.plan))
+    throw driver::CompilerFault(finding->rule,
+                                "the plan that this compiler made is refused by the checker (" + finding->rule +
+                                    "): " + finding->sentence,
+                                std::make_shared<const plan::proto::Plan>(std::move(result.plan)));
+  return result;
 }
 
 struct VerifyArguments {
@@ -390,7 +446,8 @@ int runVerify(const VerifyArguments &arguments, const bool &quiet) {
   return verdict.proven ? 0 : 1;
 }
 
-void runCompile(const CompileArguments &arguments, const bool &quiet, const bool &verbose) {
+void runCompile(const CompileArguments &arguments, const std::string &commandLine, const bool &quiet,
+                const bool &verbose) {
   Progress progress(quiet, verbose);
   driver::CompileRequest request = arguments.request();
   request.progress = [&](const char *phase) { progress(phase); };
@@ -402,11 +459,7 @@ void runCompile(const CompileArguments &arguments, const bool &quiet, const bool
     progress.finish();
     return deliver(result.text, arguments.output);
   }
-  driver::CompileResult result = driver::compile(request);
-  driver::requireRunnable(request, result.plan);
-  progress("checking the plan");
-  plan::validatePlan(result.plan);
-  prove(result.plan, "the plan that this compiler made"); // a defect of ours, never written
+  const driver::CompileResult result = driver::compileProven(request, commandLine, compileAndCheck);
   std::vector<NamedPath> weights = filesOfPlan(result.plan, request.output, "");
   weights.erase(weights.begin());
   refuseOverwriting({"-o", request.output}, weights);
@@ -421,6 +474,13 @@ void runCompile(const CompileArguments &arguments, const bool &quiet, const bool
           "and "
           "weights are other ones than without\n");
   printSummary(result.plan, request.output);
+}
+
+std::string joined(int argc, char **argv) {
+  std::string text;
+  for (int i = 0; i < argc; ++i)
+    text += (i == 0 ? "" : " ") + std::string(argv[i]);
+  return text;
 }
 
 void runReport(const std::string &path, const std::string &format, bool allRanks, const std::string &output) {
@@ -471,6 +531,7 @@ void runDiff(const std::string &a, const std::string &b, const std::string &form
 
 /// Says why a command failed; its exit code. Called where an exception is being handled.
 int explainFailure(CLI::App &app, const char *command) {
+  int code = 1;
   try {
     throw;
   } catch (const CLI::Success &success) { // --help and --version
@@ -485,13 +546,14 @@ int explainFailure(CLI::App &app, const char *command) {
     if (!error.tryLine.empty())
       std::fprintf(stderr, "try: %s\n", error.tryLine.c_str());
   } catch (const Error &error) {
+    code = dynamic_cast<const driver::CompilerFault *>(&error) ? 4 : 1;
     std::fprintf(stderr, "error: %s\n", error.what());
     if (!error.tryLine.empty())
       std::fprintf(stderr, "try: %s\n", error.tryLine.c_str());
   } catch (const std::exception &error) { // of the file system's library, which names path and reason
     std::fprintf(stderr, "error: %s\n", error.what());
   }
-  return 1;
+  return code;
 }
 
 } // namespace
@@ -515,7 +577,8 @@ int ds::tool::runCommand(int argc, char **argv) {
     return 2;
   }
   CLI::App app("ds-opt: inspects and compiles ONNX training graphs");
-  app.footer("Passes by hand, with all flags of mlir-opt: ds-opt FILE.mlir --ds-...; ds-opt --help-list lists them.");
+  app.footer("Exit codes: 0 done, 1 refused, 2 wrong usage, 4 a fault of the compiler itself.\n"
+             "Passes by hand, with all flags of mlir-opt: ds-opt FILE.mlir --ds-...; ds-opt --help-list lists them.");
   app.set_version_flag("--version", "ds-opt " DS_VERSION);
   bool quiet = false, verbose = false;
   app.add_flag("--quiet", quiet, "print nothing but results");
@@ -540,7 +603,7 @@ int ds::tool::runCommand(int argc, char **argv) {
   CompileArguments compileArguments;
   CLI::App *compileCommand = app.add_subcommand("compile", "turn a model and a configuration into a plan");
   compileArguments.add(*compileCommand);
-  compileCommand->callback([&] { runCompile(compileArguments, quiet, verbose); });
+  compileCommand->callback([&] { runCompile(compileArguments, joined(argc, argv), quiet, verbose); });
 
   std::string reportPath, reportFormat = "text", reportOutput, reportPage;
   bool allRanks = false;

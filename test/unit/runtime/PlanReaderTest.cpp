@@ -578,7 +578,7 @@ TEST(PlanReader, RefusesARunThatIsTooLongToPlay) {
   proto::Plan plan = soundPlan();
   for (int i = 0; i < (1 << 20); ++i)
     *program(plan).add_calls() = plan.roles(0).programs(0).calls(0);
-  EXPECT_ERROR(plan::validatePlan(plan), "more than 2^26 or 2^20");
+  EXPECT_ERROR(plan::validatePlan(plan), "more than 2^26 or 2^18");
 }
 
 } // namespace
