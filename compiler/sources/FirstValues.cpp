@@ -120,8 +120,9 @@ private:
                            "; if that was asked for, say so by --weights " + file);
     std::error_code error;
     const fs::path folder = fs::path(file).parent_path();
-    if (!weights_.empty() && !isSame(file, weights_) &&
-        !(fs::is_directory(weights_, error) && fs::equivalent(folder.empty() ? "." : folder, weights_, error)))
+    if (!weights_.empty() &&
+        !(fs::is_directory(weights_, error) ? fs::equivalent(folder.empty() ? "." : folder, weights_, error)
+                                            : isSame(file, weights_)))
       refuse(variable, "the plan takes it from " + file + ", not from --weights " + weights_);
     requireRange(variable, placeInSafetensors(variable, file));
     givenFiles_.insert(file);

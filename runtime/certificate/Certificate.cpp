@@ -78,7 +78,7 @@ Json weightsOf(const std::string &path) {
 Json runOf(const Training &training, const TrainingOptions &options) {
   const Beginning &beginning = training.beginning();
   Json data = Json::array();
-  for (const Manifest::DataFile &file : beginning.manifest.data)
+  for (const Manifest::DataFile &file : dataFiles(options))
     data.push_back({{"file", file.name}, {"bytes", file.bytes}, {"digest", file.digest}});
   return {{"seed", beginning.manifest.seed},
           {"shuffle", options.shuffle},

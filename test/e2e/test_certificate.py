@@ -43,8 +43,8 @@ def test_verify_says_what_each_claim_rests_on(tools, sources):
     assert {name for name, claim in claims.items() if claim["rests_on"] == "the model"} == {
         "model", "weight_headers", "parameters", "first_values", "inputs"}
     assert {name for name, claim in claims.items() if claim["rests_on"] == "the configuration"} == {
-        "configuration", "batch", "optimizer", "update_program", "clipping", "scale", "learning_rate", "momentum", "precision", "reductions", "updates",
-        "buckets"}
+        "configuration", "batch", "optimizer", "update_program", "clipping", "scale", "learning_rate", "momentum", "precision",
+        "reductions", "updates", "buckets"}
     assert [one["id"] for one in json.loads(done.stdout)["trusted"]] == ["graph", "kernels"]
     text = tools("ds-opt", "verify", plan).stdout
     assert "relative to the reference program that the plan carries" in text and "(compared by --model)" in text

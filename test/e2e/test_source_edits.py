@@ -119,7 +119,7 @@ def drop_the_increment(plan):
 
 KINDS = {
     # state in disguise
-    "moment a constant": ("gpt2", change("ln_f.weight::exp_avg", kind=CONSTANT, fill=5, of=False), "takes .*::exp_avg, of kind CONSTANT, which is neither"),
+    "moment a constant": ("gpt2", change("ln_f.weight::exp_avg", kind=CONSTANT, fill=5, of=False), "takes .*::exp_avg, of kind CONSTANT"),
     "moment a buffer": ("gpt2", change("ln_f.weight::exp_avg_sq", kind=BUFFER, of=False), "takes .*::exp_avg_sq, of kind BUFFER, which is neither"),
     "step a constant": ("gpt2", change("optimizer::step", kind=CONSTANT), "takes optimizer::step, of kind CONSTANT"),
     "step not at zero": ("gpt2", change("optimizer::step", fill=3), "optimizer::step is state of the training, and does not begin at zero"),
