@@ -5,6 +5,7 @@ import argparse
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 from exporting import Refusal
@@ -36,8 +37,9 @@ def export(args) -> None:
     # Only local files are read; and the libraries take seconds to load, which --help and usage errors should not.
     os.environ["HF_HUB_OFFLINE"] = "1"
     import transformers
+    from exporting.gradients import check_gradients
     from exporting.graph import export_graph
-    from exporting.selfcheck import check_export
+    from exporting.selfcheck import check_export, check_module
     from exporting.sources import open_source
     from exporting.staging import staged
     transformers.logging.set_verbosity_error()
@@ -46,12 +48,16 @@ def export(args) -> None:
     model = open_source(args)
     model.any_of = args.seq if args.any_seq else None
     with staged(args.out) as folder:
+        check_module(model)
         program, proto = export_graph(model, folder)
         losses = check_export(model, program, proto, folder)
-    report(args, model, proto, losses)
+        begin = time.monotonic()
+        difference = check_gradients(model, proto, folder, args.skip_gradient_check)
+        seconds = time.monotonic() - begin
+    report(args, model, proto, losses, difference, seconds)
 
 
-def report(args, model, proto, losses) -> None:
+def report(args, model, proto, losses, difference, seconds) -> None:
     """What was written, for people."""
     parameters = list(model.module.parameters())
     dtypes = ", ".join(sorted({str(p.dtype).removeprefix("torch.") for p in parameters}))
@@ -65,6 +71,9 @@ def report(args, model, proto, losses) -> None:
     if losses.onnxruntime is not None:
         print(f"loss: {losses.torch:.8g} in PyTorch, {losses.onnxruntime:.8g} in ONNX Runtime, relative difference "
               f"{losses.difference:.1e}")
+    if difference is not None:
+        took = f" (compared in {seconds:.0f} s; --skip-gradient-check leaves it out)" if seconds > 10 else ""
+        print(f"gradients: those of PyTorch, largest relative difference {difference:.1e}{took}")
     for path in sorted(args.out.glob("model.onnx*")):
         print(f"{path}: {path.stat().st_size:,} bytes")
 
@@ -118,6 +127,7 @@ def parse(arguments) -> argparse.Namespace:
                         "queries and values)")
     parser.add_argument("--seed", type=int, default=0, help="of random weights and example inputs (default 0)")
     parser.add_argument("--no-weights", action="store_true", help="names, shapes and initializer rules only")
+    parser.add_argument("--skip-gradient-check", action="store_true", help="do not compare the graph's gradients with PyTorch's")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="gets model.onnx and model.onnx.data")
     args = parser.parse_args(arguments)
     args.settings, args.tokens = dict(args.settings), dict(args.tokens)

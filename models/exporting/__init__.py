@@ -8,6 +8,7 @@ mixture       experts without dispatch that depends on data
 initializers  how each parameter is drawn; modules without weights
 graph         module -> model.onnx and model.onnx.data, with metadata
 selfcheck     what must hold of the files before they are handed out
+gradients     whether the graph's derivative is the module's
 staging       all files or none
 """
 

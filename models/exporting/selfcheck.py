@@ -39,7 +39,20 @@ def check_export(model: Model, program, proto, folder: Path) -> Losses:
     check_interface(proto.graph, list(model.inputs))
     check_nothing_lost(proto.graph)
     check_parameters(model, program, proto.graph, folder)
+    check_state(model, program, proto.graph)
     return check_loss(model, proto, folder)
+
+
+def check_module(model: Model) -> None:
+    """Refuses running statistics that torch's exporter loses, or that are no moving averages."""
+    for name, part in model.module.named_modules():
+        if not isinstance(part, torch.nn.modules.batchnorm._NormBase) or not (part.training and part.track_running_stats):
+            continue
+        if isinstance(part, torch.nn.modules.instancenorm._InstanceNorm):
+            raise Refusal(f"{name or 'the module'} keeps running statistics, which torch's exporter leaves out: use track_running_stats=False")
+        if part.momentum is None:
+            raise Refusal(f"{name or 'the module'} has momentum=None, so its running statistics are means over all batches; a plan has moving "
+                          "averages: give a momentum, 0.1 for example")
 
 
 def check_interface(graph, names: list) -> None:
@@ -94,6 +107,19 @@ def check_parameters(model: Model, program, graph, folder: Path) -> None:
             raise Refusal(f"parameter {name} does not have the module's values in the exported file")
 
 
+def check_state(model: Model, program, graph) -> None:
+    """Refuses buffers that forward changes: a plan carries the running statistics of batch normalizations, and no others."""
+    carried = {name for node in graph.node if node.op_type == "BatchNormalization" for name in node.input[3:5]
+               if any(attribute.name == "training_mode" and attribute.i for attribute in node.attribute)}
+    carried |= {f"{name.rpartition('.')[0]}.num_batches_tracked".lstrip(".") for name in carried}
+    changed = set(program.exported_program.graph_signature.buffers_to_mutate.values())
+    lost = sorted(changed - carried)
+    if lost:
+        raise Refusal(f"forward changes the buffer {lost[0]}{f' and {len(lost) - 1} more' if len(lost) > 1 else ''}, and a plan would keep its "
+                      "first value; only the running statistics of batch normalizations are carried from step to step: compute it from the batch, "
+                      "or leave its update out of forward")
+
+
 def _bits(tensor):
     """The bytes of a tensor, row-major."""
     return tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
@@ -107,9 +133,14 @@ def _used_parameters(program) -> list:
             if spec.kind == torch.export.graph_signature.InputKind.PARAMETER and spec.arg.name in used]
 
 
-def _tolerance(proto) -> float:
+def computes_narrow(proto) -> bool:
+    """Whether the graph casts to 16 bits."""
     narrow = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
-    if any(attribute.name == "to" and attribute.i in narrow for node in proto.graph.node for attribute in node.attribute):
+    return any(attribute.name == "to" and attribute.i in narrow for node in proto.graph.node for attribute in node.attribute)
+
+
+def _tolerance(proto) -> float:
+    if computes_narrow(proto):
         return NARROW_TOLERANCE
     return BATCH_NORM_TOLERANCE if any(node.op_type == "BatchNormalization" for node in proto.graph.node) else RELATIVE_TOLERANCE
 
@@ -138,7 +169,7 @@ def check_loss(model: Model, proto, folder: Path) -> Losses:
     return losses
 
 
-class _NoDropout(TorchFunctionMode):
+class NoDropout(TorchFunctionMode):
     """Dropout off wherever it is called, the modules still in training mode."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
@@ -154,7 +185,7 @@ class _NoDropout(TorchFunctionMode):
 def _torch_loss(model: Model, inputs: dict) -> float:
     """The module's loss; running statistics stay as they are."""
     buffers = {name: value.clone() for name, value in model.module.named_buffers()}
-    with torch.no_grad(), _NoDropout():
+    with torch.no_grad(), NoDropout():
         return torch.func.functional_call(model.module, buffers, args=(), kwargs=inputs).item()
 
 

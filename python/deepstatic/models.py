@@ -62,9 +62,20 @@ def _named_function(model, example_batch) -> str:
     name = f"deepstatic_{type(model).__name__}"
     module = types.ModuleType(name)
     examples = {key: torch.as_tensor(value) for key, value in columns_of(example_batch).items()}
-    module.model = lambda: (copy.deepcopy(model), examples)
+    module.model = lambda: (_copy_of(model), examples)
     sys.modules[name] = module
     return f"{name}:model"
+
+
+def _copy_of(model):
+    """With the hooks of its parameters, which deepcopy leaves out and export.py looks at."""
+    copied = copy.deepcopy(model)
+    for old, new in zip(model.parameters(), copied.parameters()):
+        for hook in (old._backward_hooks or {}).values():
+            new.register_hook(hook)
+        for hook in (old._post_accumulate_grad_hooks or {}).values():
+            new.register_post_accumulate_grad_hook(hook)
+    return copied
 
 
 def _export(source: str, options: list, work: Path, columns=None) -> Path:

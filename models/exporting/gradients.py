@@ -1,0 +1,331 @@
+"""The graph's gradients, as ds-opt derives and ds-run computes them, beside PyTorch's own of the module."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+import numpy
+import onnx
+import torch
+from safetensors.torch import load_file, save_file
+from torch.overrides import TorchFunctionMode
+
+from . import Refusal, first_line
+from .graph import parameter_names
+from .selfcheck import LOSS_CHECK_LIMIT, RANDOM, NoDropout, computes_narrow
+from .sources import Model
+
+WIDE_LIMIT = 20_000_000  # parameters; above, weights and activations of twice the size take too long
+RATE = 2.0**20           # of one step of SGD, so that a weight's own rounding is small beside the step
+# Of a parameter's largest gradient, and of the largest of all: what is zero but for rounding. Some modules round to
+# float32 in a module of float64.
+TOLERANCE, FLOOR = 1e-4, 1e-6
+FLOAT_TOLERANCE, FLOAT_FLOOR = 1e-2, 1e-5
+NARROW_TOLERANCE, NARROW_FLOOR = 1e-1, 1e-2
+FLOAT, DOUBLE = onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE
+
+
+class Unable(Exception):
+    """Why gradients cannot be compared."""
+
+
+def check_gradients(model: Model, proto, folder: Path, skip: bool = False) -> float | None:
+    """Refuses a graph whose gradient is not the module's; a note says where nothing was compared. Returns the largest difference."""
+    try:
+        if skip:
+            raise Unable("--skip-gradient-check")
+        return _compare(model, proto, folder)
+    except Unable as reason:
+        print(f"note: gradients not compared with PyTorch's: {reason}; what detach, torch.no_grad, autograd.Function and hooks do to them "
+              "was not checked", file=sys.stderr)
+        return None
+
+
+def _compare(model: Model, proto, folder: Path) -> float:
+    parameters = sum(p.numel() for p in model.module.parameters())
+    drawn = sorted({node.op_type for part in (proto.graph, *proto.functions) for node in part.node} & set(RANDOM))
+    if not model.has_weights:
+        raise Unable("the file has no weights")
+    if parameters > LOSS_CHECK_LIMIT:
+        raise Unable(f"{parameters:,} parameters, compared up to {LOSS_CHECK_LIMIT:,}")
+    if drawn:
+        raise Unable(f"its {', '.join(drawn)} draw other numbers than PyTorch")
+    if not any(p.requires_grad for p in model.module.parameters()):
+        raise Unable("no parameter is trained")
+    tools = {name: _find(name) for name in ("ds-opt", "ds-run")}
+    narrow = computes_narrow(proto)
+    attempts = [(torch.float32, *((NARROW_TOLERANCE, NARROW_FLOOR) if narrow else (FLOAT_TOLERANCE, FLOAT_FLOOR)))]
+    if not narrow and parameters <= WIDE_LIMIT:
+        attempts.insert(0, (torch.float64, TOLERANCE, FLOOR))
+    reason = None
+    for dtype, tolerance, floor in attempts:
+        try:
+            return _compare_as(model, proto, folder, tools, dtype, tolerance, floor)
+        except Unable as found:
+            reason = found
+    raise reason
+
+
+def _find(program: str) -> str:
+    """Of the package, on the PATH, or made by `make build`."""
+    root = Path(__file__).resolve().parents[2]  # the checkout, or share/deepstatic beside bin
+    for path in (root.parents[1] / "bin" / program, shutil.which(program), root / "build" / "release" / "bin" / program):
+        if path and os.path.exists(path):
+            return os.path.abspath(path)
+    raise Unable(f"{program} is neither beside models/export.py nor on the PATH (make build makes it)")
+
+
+def _compare_as(model, proto, folder, tools, dtype, tolerance, floor) -> float:
+    """The largest difference, in parts of what a parameter's largest gradient allows."""
+    with tempfile.TemporaryDirectory(dir=folder, prefix="gradients.") as work:
+        graph = _Graph(tools, model, folder, Path(work), dtype)
+        worst, compared = 0.0, False
+        for batch in _batches(model.inputs):
+            watch = _Watch()
+            try:
+                expected = _of_module(model, batch, dtype, watch)
+            except Exception as error:
+                if not compared:
+                    raise Unable(f"PyTorch cannot compute them: {first_line(error)}") from error
+                continue
+            if not all(torch.isfinite(value).all() for value in expected.values()):
+                if not compared:
+                    raise Unable("PyTorch's are not finite for the example inputs")
+                continue
+            found = graph.gradients(batch)
+            compared = True
+            worst = max(worst, _refuse_difference(model, expected, found, tolerance, floor, watch))
+        return worst
+
+
+def _batches(inputs: dict):
+    """The example, one sample longer than it; and the same with a sample that is 0 throughout, as padding is."""
+    longer = {name: torch.cat([value, value[:1]]) for name, value in inputs.items()}
+    yield longer
+    padded = {name: value.clone() for name, value in longer.items()}
+    for value in padded.values():
+        value[-1] = 0
+    yield padded
+
+
+# --- the graph's
+
+
+class _Graph:
+    """A plan of one step of SGD on the graph, dropout off."""
+
+    def __init__(self, tools, model: Model, folder: Path, work: Path, dtype):
+        self.dims = ["--dim", f"seq={model.any_of}"] if model.any_of else []
+        self.tools, self.work, self.dtype = tools, work, dtype
+        whole = onnx.load(folder / "model.onnx")
+        self.names = parameter_names(whole.graph)
+        _without_dropout(whole)
+        if dtype == torch.float64:
+            _widen(whole)
+        self.before = {tensor.name: torch.from_numpy(onnx.numpy_helper.to_array(tensor).copy()) for tensor in whole.graph.initializer
+                       if tensor.name in self.names}
+        onnx.save(whole, work / "model.onnx", save_as_external_data=True, location="model.onnx.data")
+        self.size = None
+
+    def gradients(self, batch: dict) -> dict:
+        """Name -> gradient; NaN where ds-run stops at a value that is not finite."""
+        size = len(next(iter(batch.values())))
+        if self.size is None:
+            self._compile(size)
+        wide = {name: value.to(self.dtype) if value.dtype in (torch.float32, torch.float64) else value for name, value in batch.items()}
+        save_file({name: value.contiguous() for name, value in wide.items()}, self.work / "data.safetensors")
+        out = self.work / "after.safetensors"
+        out.unlink(missing_ok=True)
+        done = self._run("ds-run", "plan.dsplan", "--data", "data.safetensors", "--steps", "1", "--export", out.name, "--quiet")
+        if done.returncode == 3 or not out.exists():
+            if "finite" in done.stderr or "NaN" in done.stderr or "nan" in done.stderr:
+                return {name: torch.full_like(value, torch.nan) for name, value in self.before.items()}
+            raise Unable(f"ds-run says: {_said(done)}")
+        after = load_file(out)
+        return {name: (value.double() - after[name].double()) / RATE if name in after else torch.zeros_like(value)
+                for name, value in self.before.items()}
+
+    def _compile(self, size: int) -> None:
+        config = {"train_micro_batch_size_per_gpu": size, "gradient_clipping": 0, "optimizer": {"type": "SGD", "params": {"lr": RATE}}}
+        (self.work / "config.json").write_text(json.dumps(config))
+        done = self._run("ds-opt", "compile", "model.onnx", "--config", "config.json", "-o", "plan.dsplan", *self.dims)
+        if done.returncode:
+            raise Unable(f"ds-opt says: {_said(done)}")
+        self.size = size
+
+    def _run(self, program, *arguments):
+        try:
+            return subprocess.run([self.tools[program], *arguments], cwd=self.work, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        except OSError as error:
+            raise Unable(f"{self.tools[program]} does not start ({error.strerror})") from error
+
+
+def _said(done) -> str:
+    lines = [line.removeprefix("error: ") for line in done.stderr.splitlines() if line.startswith("error: ")]
+    return lines[-1] if lines else f"nothing, and ended with code {done.returncode}"
+
+
+def _without_dropout(proto) -> None:
+    for part in (proto.graph, *proto.functions):
+        for node in part.node:
+            if node.op_type == "Dropout":
+                node.op_type = "Identity"
+                del node.input[1:], node.attribute[:]
+
+
+def _widen(proto) -> None:
+    """float32 becomes float64 everywhere."""
+    for graph in _graphs(proto.graph):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            if value.type.tensor_type.elem_type == FLOAT:
+                value.type.tensor_type.elem_type = DOUBLE
+        for tensor in graph.initializer:
+            _widen_tensor(tensor)
+    for part in (*_graphs(proto.graph), *proto.functions):
+        for node in part.node:
+            _widen_node(node)
+
+
+def _graphs(graph):
+    """A graph and the bodies in it."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from _graphs(attribute.g)
+
+
+def _widen_node(node) -> None:
+    for attribute in node.attribute:
+        if attribute.name in ("to", "dtype") and attribute.i == FLOAT:
+            attribute.i = DOUBLE
+        elif attribute.type == onnx.AttributeProto.TENSOR:
+            _widen_tensor(attribute.t)
+        elif node.op_type == "Constant" and attribute.name in ("value_float", "value_floats"):
+            values = numpy.array(attribute.f if attribute.name == "value_float" else attribute.floats, numpy.float64)
+            attribute.CopyFrom(onnx.helper.make_attribute("value", onnx.numpy_helper.from_array(values)))
+
+
+def _widen_tensor(tensor) -> None:
+    if tensor.data_type == FLOAT:
+        tensor.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor).astype(numpy.float64), tensor.name))
+
+
+# --- the module's
+
+
+def _of_module(model: Model, batch: dict, dtype, watch) -> dict:
+    """Name -> gradient of each trained parameter, under its first name, by the module itself: hooks hang on its own parameters."""
+    module = model.module
+    with _as_it_was(module), torch.random.fork_rng(devices=[]):
+        if dtype == torch.float64:
+            module.double()
+        for parameter in module.parameters():
+            parameter.grad = None
+        wide = {name: value.to(dtype) if value.dtype in (torch.float32, torch.float64) else value for name, value in batch.items()}
+        with torch.enable_grad(), watch, NoDropout():
+            loss = module(**wide)
+        watch.walk(loss)
+        loss.backward()
+        return {name: torch.zeros_like(p) if p.grad is None else p.grad.detach().clone()
+                for name, p in module.named_parameters() if p.requires_grad}
+
+
+@contextlib.contextmanager
+def _as_it_was(module):
+    """Values, types and gradients of parameters and buffers come back."""
+    parameters = [(p, p.data, p.data.clone(), p.grad) for p in module.parameters()]
+    buffers = [(part, name, value, value.clone()) for part in module.modules() for name, value in part._buffers.items() if value is not None]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for parameter, data, value, gradient in parameters:
+                data.copy_(value)
+                parameter.grad = None
+                parameter.data = data
+                parameter.grad = gradient
+            for part, name, buffer, value in buffers:
+                buffer.copy_(value)
+                part._buffers[name] = buffer
+
+
+class _Watch(TorchFunctionMode):
+    """Sees what a graph cannot say, for the sentence that refuses: where gradients are off, and whose backward is written by hand."""
+
+    def __init__(self):
+        super().__init__()
+        self.causes = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        name = getattr(function, "__name__", "")
+        if name in ("detach_", "register_hook", "register_post_accumulate_grad_hook"):  # the exporter forgets the first
+            self._note(f"Tensor.{name}")
+        elif not torch.is_grad_enabled() and name not in ("__get__", "__set__") and any(
+                isinstance(value, torch.Tensor) and value.is_floating_point() for value in args):
+            self._note("torch.no_grad")
+        return function(*args, **(kwargs or {}))
+
+    def _note(self, what: str) -> None:
+        """With the user's own line: the innermost outside of torch and of this package."""
+        inside = (os.path.dirname(torch.__file__), os.path.dirname(__file__))
+        stack = traceback.extract_stack()
+        if any(frame.filename == torch.autograd.function.__file__ for frame in stack):
+            return  # in the forward of a Function, which walk() names
+        lines = [frame for frame in stack if not frame.filename.startswith(inside)]
+        where = f" in {os.path.basename(lines[-1].filename)}:{lines[-1].lineno}" if lines else ""
+        if what + where not in self.causes:
+            self.causes.append(what + where)
+
+    def walk(self, loss) -> None:
+        """The names of autograd.Functions in the graph of the loss."""
+        seen, left = set(), [loss.grad_fn]
+        while left:
+            node = left.pop()
+            if node is None or node in seen:
+                continue
+            seen.add(node)
+            if isinstance(node, torch.autograd.function.BackwardCFunction):
+                name = re.sub(r"Backward$", "", type(node).__name__)
+                if f"autograd.Function {name}" not in self.causes:
+                    self.causes.append(f"autograd.Function {name}")
+            left.extend(function for function, _ in node.next_functions)
+
+
+def _hooks(module) -> list:
+    """Hooks on the module's own parameters and parts."""
+    found = [f"a hook on {name}" for name, p in module.named_parameters() if p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None)]
+    return found + [f"a backward hook on {name or 'the module'}" for name, part in module.named_modules()
+                    if part._backward_hooks or part._backward_pre_hooks]
+
+
+def _refuse_difference(model, expected, found, tolerance, floor, watch) -> float:
+    """The largest difference in parts of the tolerated; raises Refusal where it is more than that."""
+    largest = max(float(value.abs().max()) for value in expected.values() if value.numel())
+    aliases = {}
+    for name, parameter in model.module.named_parameters(remove_duplicate=False):
+        aliases.setdefault(id(parameter), []).append(name)
+    named = dict(model.module.named_parameters())
+    worst = 0.0
+    for name, value in expected.items():
+        ours = next((found[alias] for alias in aliases[id(named[name])] if alias in found), torch.zeros_like(value))
+        if not value.numel():
+            continue
+        difference = float((ours.double() - value.double()).abs().max())
+        top = float(value.abs().max())
+        allowed = tolerance * top + floor * largest
+        if not difference <= allowed:
+            causes = (_hooks(model.module) + watch.causes)[:3]
+            why = f"; likely because of {', '.join(causes)}" if causes else ""
+            how = "it is not finite" if difference != difference else f"it differs by {difference:.2g}"
+            raise Refusal(f"the graph's gradient of {name} is not PyTorch's: {how} where the largest is {top:.2g}{why}; a graph knows of detach() "
+                          "alone, so write it with detach(), or leave it out; --skip-gradient-check exports all the same")
+        worst = max(worst, difference / max(top, floor * largest) if largest else 0.0)
+    return worst
