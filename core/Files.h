@@ -15,8 +15,8 @@ namespace ds {
 /// open(2), again if a signal came in between.
 int openFile(const char *path, int flags, mode_t mode = 0) noexcept;
 
-/// Opens a file for reading; -1, and errno, if it cannot be. Throws ds::Error for a pipe, a device or a socket, of which
-/// a reader would wait, or never see the end.
+/// Opens a file for reading; -1, and errno, if it cannot be. Throws ds::Error for a pipe, a device or a socket, of
+/// which a reader would wait, or never see the end.
 int openRegularFile(const std::string &path);
 
 /// Writes all bytes, in as many pieces as it takes. If not all could be written, errno says why.

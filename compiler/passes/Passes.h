@@ -47,9 +47,9 @@ struct OffloadOptions {
   std::string parameters;               ///< in "host", "nvme"; "": in device memory
   std::vector<std::string> activations; ///< rules of ds-offload-activations
   std::vector<std::string> values;      ///< that leave beside these, by name; neither: all stay
-  std::string optimizer;      ///< moments, which the host's processors update: in "host", "nvme"; "": in device memory
-  double optimizerStays = 0;  ///< share of these that stays in device memory all the same
-  bool speculates = false;    ///< updates from files do not wait for the norm by which gradients are clipped
+  std::string optimizer;     ///< moments, which the host's processors update: in "host", "nvme"; "": in device memory
+  double optimizerStays = 0; ///< share of these that stays in device memory all the same
+  bool speculates = false;   ///< updates from files do not wait for the norm by which gradients are clipped
   bool sparesHostMemory = false; ///< files are read late, and compute waits early for what they take
   bool gradientsInFiles = false; ///< where moments are; else in host memory
 };

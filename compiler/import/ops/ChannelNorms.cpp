@@ -119,8 +119,7 @@ static Value normalizeRuns(Node &node, const Value &input, int64_t groups, const
     return node.operand(reshape(node, broadcastTo(node, value, {samples, groups}), {runs}));
   };
   const mlir::Value x = node.operand(reshape(node, input, view)), factors = spread(scale), shifts = spread(shift);
-  auto op =
-      node.create<train::BatchNormOp>({x, factors, shifts}, {node.real("epsilon", epsilonOf(node))});
+  auto op = node.create<train::BatchNormOp>({x, factors, shifts}, {node.real("epsilon", epsilonOf(node))});
   return reshape(node, Value::of(op.getResult()), input.shape);
 }
 
