@@ -166,7 +166,8 @@ uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const pr
   for (uint32_t reference : command.reference()) {
     const proto::ReferenceOp &op = memory.plan().reference().ops(int(reference));
     const bool isAll = command.reference_size() == 1 && command.collective().parts_size() == 1 && !isBetweenMembers;
-    if (op.op() == "train.accumulate" && (isAll || values.of(op.operands(0)) == exact))
+    const uint32_t added = values.of(op.operands(0)); // may be a conversion itself
+    if (op.op() == "train.accumulate" && (isAll || added == value || added == exact))
       return values.converted(values.variable(op.variables(0)), values.type(value).dtype);
   }
   const bool isGradient = !segment.contributions.empty() || isBetweenMembers;
