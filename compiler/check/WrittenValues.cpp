@@ -76,7 +76,8 @@ uint32_t roundedSum(const RankMemory &memory, uint32_t sum, proto::DType to) {
   if (!roundsSums(memory.plan()) || sum <= Values::other)
     return Values::other;
   const uint32_t own = values.unconverted(sum);
-  return own != sum && values.type(own).dtype == to ? own : values.converted(sum, to);
+  const bool widens = elementBytes(to) > elementBytes(values.type(sum).dtype); // a gradient may be a cast itself
+  return widens && own != sum && values.type(own).dtype == to ? own : values.converted(sum, to);
 }
 
 /// What a conversion makes of sums of gradients, or of parts of several values.
