@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,6 +97,16 @@ uint64_t Dataset::sizeFor(uint64_t position, uint64_t count) const noexcept {
   for (uint64_t i = 0; i < count; ++i)
     longest = std::max<uint64_t>(longest, lengths_[sampleAt(position + i)]);
   return *std::ranges::lower_bound(sizes_.each, longest); // sampleLengths refuses longer ones
+}
+
+std::set<std::string> Dataset::unread() const {
+  std::set<std::string> names;
+  for (const SafetensorsFile &file : files_)
+    for (const auto &[name, tensor] : file.tensors())
+      names.insert(name);
+  for (const InputSpec &input : inputs_)
+    names.erase(input.name);
+  return names;
 }
 
 uint64_t Dataset::digest() const {

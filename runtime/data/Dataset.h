@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ public:
   uint64_t samples() const { return samples_; }
   /// Of the files, in their order; cf. fileDigest.
   uint64_t digest() const;
+  /// Names of tensors in the files that no input is.
+  std::set<std::string> unread() const;
 
   /// Writes `count` samples of an input, from a position of the stream on, one after another. Refuses values that the
   /// input does not allow, naming the sample. Allocates nothing; may be called from several threads.

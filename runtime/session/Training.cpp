@@ -14,8 +14,6 @@
 #include "runtime/data/ArrivingData.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/InputSpec.h"
-#include "runtime/data/SafetensorsFile.h"
-#include "runtime/data/TokenStream.h"
 #include "runtime/device/Device.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/VariableSources.h"
@@ -132,23 +130,6 @@ std::string namesOfData(const TrainingOptions &options) {
   add("--data", options.data);
   add("--eval-data", options.evaluationData);
   return text.empty() ? "no data" : text;
-}
-
-/// Tensors of safetensors files that the plan does not read.
-std::string unreadTensors(const std::vector<std::string> &paths, const plan::proto::Plan &plan) {
-  std::set<std::string> unread;
-  for (const std::string &path : paths)
-    if (!isTokenFile(path)) {
-      const SafetensorsFile file(path);
-      for (const auto &[name, tensor] : file.tensors())
-        unread.insert(name);
-    }
-  for (const plan::proto::Input &input : plan.inputs())
-    unread.erase(input.name());
-  std::string names;
-  for (const std::string &name : unread)
-    names += (names.empty() ? "" : ", ") + name;
-  return names;
 }
 
 std::string joined(const std::vector<std::string> &texts) {
@@ -363,10 +344,15 @@ void Training::openData() {
     evaluationData_ = std::make_unique<Dataset>(
         inputSpecs(*plan_), options_.evaluationData.empty() ? options_.data : options_.evaluationData, Dataset::Order{},
         sizes());
-  std::vector<std::string> files = dataArrives(options_) ? std::vector<std::string>() : options_.data;
-  files.insert(files.end(), options_.evaluationData.begin(), options_.evaluationData.end());
-  if (const std::string unread = hasRankZero() ? unreadTensors(files, *plan_) : ""; !unread.empty())
-    notes_.push_back("the data has " + unread + ", which the model of this plan does not take");
+  std::set<std::string> unread;
+  for (const Dataset *data : {data_.get(), evaluationData_.get()})
+    if (data && hasRankZero())
+      unread.merge(data->unread());
+  std::string names;
+  for (const std::string &name : unread)
+    names += (names.empty() ? "" : ", ") + name;
+  if (!names.empty())
+    notes_.push_back("the data has " + names + ", which the model of this plan does not take");
   if (data_)
     steps_ = options_.steps.value_or((data_->samples() + samplesPerStep() - 1) / samplesPerStep());
   if (arriving_)
