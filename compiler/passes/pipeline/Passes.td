@@ -145,7 +145,7 @@ def JoinStages : DsPass<"ds-join-stages", ["::ds::dist::DistDialect", "::ds::tra
   let summary = "what pipeline stages tell each other once a step";
   let description = [{
     ```mlir
-    // forward::0 and forward::1 both read @t
+    // forward::0 and forward::1 both read @t, backward::0 and backward::1 add to its gradient
     dist.fragment @"update::0" phase update pipe 0 {
     }
     dist.fragment @"update::1" phase update pipe 1 {
@@ -167,8 +167,8 @@ def JoinStages : DsPass<"ds-join-stages", ["::ds::dist::DistDialect", "::ds::tra
       dist.send %loss on @"step::loss" : tensor<f32>
     }
     ```
-    Sums the gradients of a parameter that several ranks of the pipeline hold: the first of them adds the others' to its own, in
-    their order, and sends them the sum, so the copies stay equal. Gathers the partial sums of the gradient norm, each rank's own, so
+    Sums the gradients of a parameter that several ranks of the pipeline hold: the first of those that add to it adds the others' to
+    its own, in their order, and sends every holder the sum, so the copies stay equal. Gathers the partial sums of the gradient norm, each rank's own, so
     that every rank adds all of them in the order of the parameters. Sends the loss from the last stage to the first.
   }];
 }
