@@ -167,8 +167,8 @@ def JoinStages : DsPass<"ds-join-stages", ["::ds::dist::DistDialect", "::ds::tra
       dist.send %loss on @"step::loss" : tensor<f32>
     }
     ```
-    Sums the gradients of a parameter that several ranks of the pipeline hold: the first of those that add to it adds the others' to
-    its own, in their order, and sends every holder the sum, so the copies stay equal. Gathers the partial sums of the gradient norm, each rank's own, so
+    Sums the gradients of a parameter that several ranks of the pipeline hold. The first of those that add to it adds the others' to its
+    own, in their order. It sends every holder the sum, so the copies stay equal. Gathers the partial sums of the gradient norm, each rank's own, so
     that every rank adds all of them in the order of the parameters. Sends the loss from the last stage to the first.
   }];
 }
