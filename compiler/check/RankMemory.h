@@ -60,8 +60,8 @@ struct Messages {
   /// By kernel that copies or adds sums of gradients: the sum. A rank that is followed in a few bytes only, which may
   /// not hold what the sum is made of, takes it from here.
   std::map<Step, std::vector<OperandSegment>> sums;
-  /// By kernel that adds to a sum of gradients: what value it adds. Read like `sums`.
-  std::map<Step, uint32_t> added;
+  /// By kernel that adds to sums of gradients, and its operand: what value it adds there. Read like `sums`.
+  std::map<std::pair<Step, const proto::Operand *>, uint32_t> added;
   /// Where sums are rounded, in all slices: what a reduce_scatter has made, and by kernel what becomes of it. By role
   /// and buffer, what lies there.
   std::map<std::pair<uint32_t, uint32_t>, Scattered> scattered;

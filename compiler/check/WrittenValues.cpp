@@ -219,13 +219,13 @@ std::optional<std::vector<OperandSegment>> copyOrSumOfSums(RankMemory &memory, s
 
 /// What a kernel adds to a sum: of a tied parameter's gradient, which part. What another rank reads may not be
 /// followed; the first rank of its role has met the same command.
-uint32_t addedBy(const RankMemory &memory, const Meaning::Result &result, size_t index) {
-  std::map<Step, uint32_t> &added = memory.context.messages.added;
-  const Step step{memory.context.index, index};
+uint32_t addedTo(const RankMemory &memory, const proto::Operand &target, const Meaning::Result &result, size_t index) {
+  auto &added = memory.context.messages.added;
+  const std::pair place(Step{memory.context.index, index}, &target);
   const uint32_t own = result.added == Values::unknown ? result.value : result.added;
   if (memory.followsAll())
-    return added[step] = own;
-  const auto first = added.find(step);
+    return added[place] = own;
+  const auto first = added.find(place);
   return first == added.end() ? own : first->second;
 }
 
@@ -241,7 +241,7 @@ std::vector<OperandSegment> contributedTo(RankMemory &memory, const proto::Opera
     if (const Range other = memory.rangeOf(*effect.operand, microbatch); effect.reads && other == range)
       segments = memory.segmentsOf(target, microbatch);
   for (OperandSegment &segment : segments) {
-    add(segment.contributions, {microbatch, false, addedBy(memory, result, index)});
+    add(segment.contributions, {microbatch, false, addedTo(memory, target, result, index)});
     segment.value = result.value;
     segment.valueByte = segment.begin;
   }

@@ -20,6 +20,8 @@ CASES = {
     # Other ranks' slices are of other parameters than the first rank's, or padding alone.
     "rounded slices": (3, {"zero_optimization": {"stage": 2, "reduce_bucket_size": 2048, "offload_param": CPU},
                            "communication_data_type": "bf16", "gradient_accumulation_steps": 2}),
+    # A norm's kernel writes two gradients into two buckets, and ranks other than the first follow some of their bytes.
+    "two of a norm": (2, {"zero_optimization": {"stage": 2, "reduce_bucket_size": 2048, "offload_param": CPU}}),
     "small moments": (3, {"zero_optimization": {"stage": 1, "reduce_bucket_size": 64, "offload_optimizer": CPU, "offload_param": CPU}}),
     "small moments, delayed": (4, {"zero_optimization": {"stage": 2, "reduce_bucket_size": 64, "offload_optimizer": CPU, "offload_param": CPU},
                                    "deepstatic": {"delayed_update": True}}),
