@@ -228,7 +228,7 @@ std::vector<OperandSegment> summands(RankMemory &memory, const proto::Operand &s
   const Instance &instance = memory.instance(index);
   std::vector<OperandSegment> segments = memory.segmentsOf(source, skip, bytes, instance.microbatch);
   const proto::Buffer &buffer = memory.bufferOf(source);
-  if (holdsSums(buffer) || buffer.scope() != proto::Buffer::CALL)
+  if (holdsSums(buffer) || (buffer.scope() != proto::Buffer::CALL && buffer.scope() != proto::Buffer::SLOT))
     return segments;
   for (OperandSegment &segment : segments) {
     const uint32_t exact = roundsSums(memory.plan()) ? memory.values().unconverted(segment.value) : segment.value;

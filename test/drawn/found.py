@@ -4,3 +4,14 @@ FOUND = [
     ("bf16 on tile registers (AMX)", "ds-run died by SIGSEGV", "runtime",
      "a compiler may leave unwritten what the intrinsic for the tiles' configuration does not name; it is told now"),
 ]
+
+# Some of these, made small: (model, configuration). Each is compiled again.
+BLOCK = {"heads": 1, "grown": 1, "bias": False, "norm": "none", "act": "Relu", "cell": "RNN", "packed": False}
+TOKENS = {"family": "tokens", "width": 4, "tokens": 1, "vocabulary": 5, "blocks": [], "head": "untied", "norm": "none", "positions": False,
+          "frozen": "", "transposed": False, "shifted": False, "seed": 0, "open": False, "ends": "loss", "order": "written"}
+SMALL = {
+    "a recurrent weight's gradient over what dies there": (
+        {**TOKENS, "width": 32, "blocks": [{**BLOCK, "kind": "recurrent", "cell": "GRU", "bias": True}]},
+        {"deepstatic.pipeline.schedule": "zb-h1", "deepstatic.pipeline.stages": 2, "ranks": 4, "zero_optimization.stage": 2,
+         "zero_optimization.reduce_bucket_size": 1}),
+}
