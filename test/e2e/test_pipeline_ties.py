@@ -69,33 +69,63 @@ class Compared(nn.Module):
         return nn.functional.cross_entropy(self.out(features @ signs), targets)
 
 
+class Repeated(nn.Module):
+    """One layer six times."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.out = nn.Linear(8, 8), nn.Linear(8, 4)
+
+    def forward(self, features, targets):
+        for _ in range(6):
+            features = features + torch.tanh(self.layer(features))
+        return nn.functional.cross_entropy(self.out(features), targets)
+
+
 def compared():
     return Compared(), {"features": torch.randn(2, 8), "targets": torch.randint(4, (2,))}
 
 
+def repeated():
+    return Repeated(), compared()[1]
+
+
 @pytest.fixture(scope="module")
 def features(tmp_path_factory):
-    """The exported model, and its data."""
-    folder = tmp_path_factory.mktemp("compared")
-    assert exporter.main([f"{__name__}:compared", f"--out={folder / 'model'}"]) == 0
+    """The exported models, and their data."""
+    folder = tmp_path_factory.mktemp("features")
+    for name in ("compared", "repeated"):
+        assert exporter.main([f"{__name__}:{name}", f"--out={folder / name}"]) == 0
     generator = torch.Generator().manual_seed(0)
     samples = {"features": torch.randn(64, 8, generator=generator), "targets": torch.randint(4, (64,), generator=generator)}
     save_file(samples, folder / "data.safetensors")
-    return folder / "model", folder / "data.safetensors"
+    return folder
+
+
+def trained(tools, folder, model, config, ranks, microbatches, **keys):
+    """(losses, the weights' bytes) of four steps."""
+    config = write_config(config, 2, microbatches, gradient_clipping=0.5, **keys)
+    plan, weights = config.with_suffix(".dsplan"), config.with_suffix(".safetensors")
+    tools("ds-opt", "compile", folder / model, "--config", config, "--ranks", ranks, "-o", plan)
+    metrics, _ = tools.train(plan, folder / "data.safetensors", 4, "--threads", 1, "-n", ranks, "--export", weights)
+    return [line["loss"] for line in metrics], weights.read_bytes()
 
 
 @pytest.mark.parametrize("stage, data, microbatches", [(0, 1, 4), (0, 2, 1), (1, 2, 1), (2, 2, 2), (3, 2, 2)])
 def test_a_stage_may_read_a_weight_and_add_no_gradient(tools, features, tmp_path, stage, data, microbatches):
     """One sum alone has the order of one rank, and its bits."""
-    weights = []
-    for stages, ranks, accumulation in ((2, 2 * data, microbatches), (1, 1, microbatches * data)):
-        config = write_config(tmp_path / f"{stages}.json", 2, accumulation, zero_optimization={"stage": stage}, gradient_clipping=0.5,
-                              deepstatic={"pipeline": {"stages": stages}})
-        plan = config.with_suffix(".dsplan")
-        tools("ds-opt", "compile", features[0], "--config", config, "--ranks", ranks, "-o", plan)
-        tools.train(plan, features[1], 4, "--threads", 1, "-n", ranks, "--export", config.with_suffix(".safetensors"))
-        weights.append(config.with_suffix(".safetensors").read_bytes())
-    assert weights[0] == weights[1]
+    cut = trained(tools, features, "compared", tmp_path / "cut.json", 2 * data, microbatches, zero_optimization={"stage": stage},
+                  deepstatic={"pipeline": {"stages": 2}})
+    assert cut == trained(tools, features, "compared", tmp_path / "one.json", 1, microbatches * data, zero_optimization={"stage": stage})
+
+
+@pytest.mark.parametrize("stages, data, microbatches, stage", [(2, 1, 1, 0), (2, 1, 4, 0), (3, 1, 2, 0), (3, 2, 1, 0)])
+def test_stages_add_up_several_uses_of_a_weight(tools, features, tmp_path, stages, data, microbatches, stage):
+    """What a stage adds up is no term of one rank's sum, of which the last stage's uses come first."""
+    pipeline = {"stages": stages, "schedule": "zb-h1"}
+    losses, _ = trained(tools, features, "repeated", tmp_path / "cut.json", stages * data, microbatches, zero_optimization={"stage": stage},
+                        deepstatic={"pipeline": pipeline})
+    assert losses == pytest.approx(trained(tools, features, "repeated", tmp_path / "one.json", 1, microbatches * data)[0], rel=1e-6)
 
 
 # --- 16 bits

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -20,6 +21,8 @@ namespace ds::check {
 namespace {
 
 using kernels::ElementwiseOp;
+
+constexpr int64_t mostTimes = int64_t(1) << 40; // that a sum may hold one term: no more are counted
 
 std::optional<ElementwiseOp> opcodeOf(std::string_view op) {
   constexpr std::string_view prefix = "train.";
@@ -255,23 +258,26 @@ uint32_t Values::apply(int64_t opcode, proto::DType dtype, std::span<const uint3
 }
 
 bool Values::addUp(std::span<const uint32_t> values, uint32_t total, bool whole) const {
-  std::vector<uint32_t> missing(values.begin(), values.end()), open = {total};
-  while (!open.empty()) {
-    const uint32_t value = open.back();
-    open.pop_back();
-    if (const auto found = std::ranges::find(missing, value); found != missing.end()) {
-      missing.erase(found);
-      continue;
-    }
+  std::map<uint32_t, int64_t> lacking = {
+      {total, 1}}; // how often each term is still to come; below 0: is too often there
+  for (const uint32_t value : values)
+    --lacking[value];
+  while (!lacking.empty()) { // a sum's number is above those of its terms
+    const auto [value, times] = *lacking.rbegin();
+    lacking.erase(value);
     const auto terms = additions_.find(value);
-    if (terms != additions_.end()) {
-      open.push_back(terms->second.first);
-      open.push_back(terms->second.second);
-    } else if (whole) {
+    if (times == 0)
+      continue;
+    if (terms == additions_.end() && (whole || times < 0))
       return false;
-    }
+    if (terms == additions_.end())
+      continue;
+    if (std::abs(times) > mostTimes)
+      return false;
+    lacking[terms->second.first] += times;
+    lacking[terms->second.second] += times;
   }
-  return missing.empty();
+  return true;
 }
 
 std::string Values::keyOf(const proto::ReferenceOp &op, int result) const {
@@ -325,7 +331,8 @@ uint32_t Values::numberResult(const proto::ReferenceOp &op, int result) {
   }
   if (const auto opcode = opcodeOf(op.op()); opcode && op.operands_size() == kernels::elementwiseArity(*opcode))
     return numberElementwise(op, int64_t(*opcode));
-  return number(keyOf(op, result), name, typeOf(value));
+  const std::string which = op.results_size() > 1 ? "result " + std::to_string(result) + " of " : "";
+  return number(keyOf(op, result), which + name, typeOf(value));
 }
 
 } // namespace ds::check

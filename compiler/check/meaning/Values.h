@@ -75,8 +75,8 @@ public:
   /// broadcast already to the result, which has that many elements.
   uint32_t apply(int64_t opcode, proto::DType dtype, std::span<const uint32_t> operands, uint64_t elements);
 
-  /// Whether values are, each once, what `total` is the sum of (or it itself); if not `whole`, whether they are among
-  /// that.
+  /// Whether values are what `total` is the sum of, in whatever order it is added up: the same terms, each as often. If
+  /// not `whole`, whether they are among these.
   bool addUp(std::span<const uint32_t> values, uint32_t total, bool whole) const;
 
   /// What people call it: "the result of h.0/attn", "lm_head.weight", "0.25".
