@@ -167,7 +167,7 @@ uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const pr
     const proto::ReferenceOp &op = memory.plan().reference().ops(int(reference));
     const bool isAll = command.reference_size() == 1 && command.collective().parts_size() == 1 && !isBetweenMembers;
     const uint32_t added = values.of(op.operands(0)); // may be a conversion itself
-    if (op.op() == "train.accumulate" && (isAll || added == value || added == exact))
+    if (op.op() == "train.accumulate" && (isAll || added == value || memory.context.meaning.isPartOf(exact, added)))
       return values.converted(values.variable(op.variables(0)), values.type(value).dtype);
   }
   const bool isGradient = !segment.contributions.empty() || isBetweenMembers;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/check/GradientRules.h"
 
+#include "compiler/check/Distribution.h"
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Layout.h"
 #include "kernels/KernelTable.h"
@@ -214,6 +215,22 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
   }
 }
 
+void requireSummed(RankMemory &memory, const proto::Operand &gradient, size_t index) {
+  for (const OperandSegment &segment : memory.segmentsOf(gradient, memory.instance(index).microbatch)) {
+    for (const Contribution &one : segment.contributions)
+      if (dataRanks(memory.plan()) > 1 && !one.allRanks)
+        memory.refuse("coverage", index,
+                      "squares a gradient that holds micro-batch " + std::to_string(one.microbatch) +
+                          " of this rank alone; it was not summed over the ranks, or this rank added to the sum");
+    const std::optional<uint32_t> variable = memory.values().variableIn(segment.value);
+    if (!memory.followsAll() || segment.contributions.empty() || !variable)
+      continue;
+    const uint32_t added = memory.context.meaning.contributionTo(*variable);
+    if (const std::string why = checkGradient(memory, segment, {added, segment.valueByte}); !why.empty())
+      memory.refuse("coverage", index, "squares " + variableName(memory, *variable) + ", which " + why);
+  }
+}
+
 std::string whyNotPending(const RankMemory &memory, const Content &content, uint32_t variable, uint64_t byte) {
   if (!memory.followsAll() && content.value == Values::unknown)
     return {}; // as of an update
@@ -238,8 +255,10 @@ std::vector<OperandSegment> summands(RankMemory &memory, const proto::Operand &s
       if (!adds || memory.plan().variables(int(op.variables(0))).kind() != proto::Variable::GRADIENT)
         continue;
       const uint32_t added = memory.values().of(op.operands(0));
-      if (segment.value > Values::other && (segment.value == added || exact == added))
+      if (segment.value > Values::other && segment.value == added)
         segment.contributions = {{instance.microbatch, false, added}};
+      else if (memory.context.meaning.isPartOf(exact, added))
+        segment.contributions = {{instance.microbatch, false, exact}};
     }
   }
   return segments;

@@ -16,6 +16,9 @@ namespace ds::check {
 /// program's. `values`: what its operands hold.
 void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_t index);
 
+/// Refuses ("coverage") squares of a gradient that is of this rank alone, or not the whole one.
+void requireSummed(RankMemory &memory, const proto::Operand &gradient, size_t index);
+
 /// Why bytes of a pending variable, from its byte `byte` on, are not this step's whole gradient when the step has
 /// ended, or empty.
 std::string whyNotPending(const RankMemory &memory, const Content &content, uint32_t variable, uint64_t byte);

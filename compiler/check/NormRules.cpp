@@ -193,15 +193,6 @@ std::optional<std::vector<OperandSegment>> gatheredSquares(const RankMemory &mem
   return std::nullopt;
 }
 
-void requireSummed(RankMemory &memory, const proto::Operand &gradient, size_t index) {
-  for (const OperandSegment &segment : memory.segmentsOf(gradient, memory.instance(index).microbatch))
-    for (const Contribution &one : segment.contributions)
-      if (dataRanks(memory.plan()) > 1 && !one.allRanks)
-        memory.refuse("coverage", index,
-                      "squares a gradient that holds micro-batch " + std::to_string(one.microbatch) +
-                          " of this rank alone; it was not summed over the ranks, or this rank added to the sum");
-}
-
 void requireNorm(RankMemory &memory, const proto::Command &command, std::span<const uint32_t> held,
                  uint64_t microbatch) {
   const proto::KernelCommand &kernel = command.kernel();

@@ -25,9 +25,6 @@ std::optional<std::vector<OperandSegment>> gatheredSquares(const RankMemory &mem
                                                            uint32_t communicator,
                                                            const std::vector<OperandSegment> &own);
 
-/// Refuses ("coverage") squares of a gradient that is of this rank alone.
-void requireSummed(RankMemory &memory, const proto::Operand &gradient, size_t index);
-
 /// A norm is of all gradients that its op names, in this order, each whole and once: its operand i holds the sums of
 /// squares of the op's, in blocks or in parts of blocks. Throws Mismatch. `held`: by operand.
 void requireNorm(RankMemory &memory, const proto::Command &command, std::span<const uint32_t> held,

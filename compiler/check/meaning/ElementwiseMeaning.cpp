@@ -116,9 +116,8 @@ Meaning::Result Meaning::accumulated(const proto::KernelCommand &kernel, const p
                    " does"};
   uint32_t added = values_.of(op.operands(0));
   const uint32_t term = held[isTarget(kernel, 0) ? 1 : 0];
-  const bool inParts = plan_.roles_size() > 1 || plan_.pipeline().stages_size() > 1;
-  if (inParts && term > Values::other && values_.addUp({&term, 1}, added, /*whole=*/false))
-    added = term; // a part, of a parameter that other stages use too; the optimizer asks for the whole
+  if (isPartOf(term, added))
+    added = term; // the optimizer asks for the whole
   if (!mayBe(term, added))
     throw Mismatch{"it adds " + values_.name(term) + ", but " + titleOf(op) + " adds " + values_.name(added)};
   return {values_.variable(op.variables(0)), added};

@@ -167,6 +167,11 @@ uint32_t Meaning::gradientOf(uint32_t variable) const {
   return Values::unknown;
 }
 
+bool Meaning::isPartOf(uint32_t value, uint32_t added) const {
+  const bool inParts = plan_.roles_size() > 1 || plan_.pipeline().stages_size() > 1;
+  return value > Values::other && (value == added || (inParts && values_.addUp({&value, 1}, added, /*whole=*/false)));
+}
+
 uint32_t Meaning::contributionTo(uint32_t variable) const {
   const auto found = contributions_.find(variable);
   return found == contributions_.end() ? Values::unknown : found->second;

@@ -65,6 +65,10 @@ public:
   };
   /// What each micro-batch adds to a gradient, or to that of a parameter; unknown where nothing updates by it.
   uint32_t gradientOf(uint32_t variable) const;
+  /// Whether `value` is what is `added` to a gradient or, where the parameter may be used in several stages, a part.
+  bool isPartOf(uint32_t value, uint32_t added) const;
+  /// What one micro-batch adds to (or stores in) a variable; unknown where the reference program does not say.
+  uint32_t contributionTo(uint32_t variable) const;
   /// Throws Mismatch unless an optimizer's update of a parameter has the settings and scalars of its reference op.
   Update requireUpdate(const proto::Command &command, uint32_t parameter, std::span<const uint32_t> held,
                        const Factor &one);
@@ -74,8 +78,6 @@ public:
 private:
   /// Whether an elementwise program is this one instruction.
   static bool isOnly(const proto::KernelCommand &kernel, int64_t opcode, int operands);
-  /// What one micro-batch adds to (or stores in) a variable; unknown where the reference program does not say.
-  uint32_t contributionTo(uint32_t variable) const;
   void requireOp(const proto::Command &command, const proto::ReferenceOp &op, std::span<const uint32_t> held) const;
   Update updateOf(const proto::Command &command, uint32_t parameter, const proto::ReferenceOp &op,
                   std::span<const uint32_t> held, const Factor &one);

@@ -148,7 +148,7 @@ TEST(Tail, FindsWhatItNeeds) {
 TEST(Tail, EarlyUpdatesTakeWholeGradients) {
   TailPlan never;
   never.drop(TailPlan::backward, "gradient a");
-  EXPECT_REFUSED(never, "(a gradient on the host) lacks micro-batch 0");
+  EXPECT_REFUSED(never, "squares a::gradient, which lacks micro-batch 0");
   TailPlan early;
   proto::Command &take = early.commandOf(TailPlan::last, "take a");
   take.clear_waits();
