@@ -14,4 +14,9 @@ SMALL = {
         {**TOKENS, "width": 32, "blocks": [{**BLOCK, "kind": "recurrent", "cell": "GRU", "bias": True}]},
         {"deepstatic.pipeline.schedule": "zb-h1", "deepstatic.pipeline.stages": 2, "ranks": 4, "zero_optimization.stage": 2,
          "zero_optimization.reduce_bucket_size": 1}),
+    "two parameters of a layer in a bucket that is summed in 16 bits": (
+        {**TOKENS, "tokens": 3, "width": 32, "blocks": [{**BLOCK, "kind": "gated", "grown": 2}], "ends": "logits"},
+        {"ranks": 4, "deepstatic.pipeline.schedule": "interleaved", "deepstatic.pipeline.stages": 2, "deepstatic.pipeline.chunks": 2,
+         "zero_optimization.offload_optimizer.device": "cpu", "zero_optimization.stage": 1, "gradient_accumulation_steps": 2,
+         "communication_data_type": "bf16", "deepstatic.loss": "plain"}),
 }

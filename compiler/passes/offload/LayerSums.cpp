@@ -37,22 +37,26 @@ private:
   struct Makers {
     size_t first;
     bool alone; // there is no other
+    bool whole; // nothing adds to what they make, nor sums it over ranks
   };
 
   /// Nothing where the first sum is not for the device to make.
   std::optional<Makers> makersOf(plan::BufferOp gradient) const {
     std::set<size_t> makers;
+    bool whole = true;
     for (Operation *user : gradient->getUsers())
       if (const std::optional<size_t> group = groups_.find(user->getParentOp()))
         makers.insert(*group);
       else if (!isa<plan::KernelOp, plan::FillOp>(user))
         return std::nullopt;
+      else
+        whole &= isa<plan::FillOp>(user) || !writes(user, gradient);
     if (makers.empty())
       return std::nullopt;
     const size_t first = *makers.begin();
     const HostSums sums =
         findHostSums(groups_.routines()[first], [&](Value buffer) { return buffer == gradient.getBuffer(); });
-    return sums.kernels.empty() ? std::optional(Makers{first, makers.size() == 1}) : std::nullopt;
+    return sums.kernels.empty() ? std::optional(Makers{first, makers.size() == 1, whole}) : std::nullopt;
   }
 
   void leave(plan::BufferOp gradient, const Makers &makers) {
@@ -62,19 +66,21 @@ private:
         plan::BufferOp::create(members_, gradient.getLoc(), gradient.getName(), plan::MemorySpace::Device,
                                gradient.getBytes(), plan::Scope::Step, plan::Category::Gradients);
     Block &before = groups_.startOf(group).getBody().front(), &behind = groups_.startOf(group + 1).getBody().front();
-    plan::CommandOpInterface update, adds;
+    plan::CommandOpInterface adds;
+    Operation *reader = nullptr; // the first that it has to be away for
     Type element;
-    for (Operation *user : llvm::make_early_inc_range(gradient->getUsers())) {
+    // Uses change below, several of a command at once.
+    for (Operation *user : llvm::SetVector<Operation *>(gradient->user_begin(), gradient->user_end())) {
       auto command = cast<plan::CommandOpInterface>(user);
       if (isa<plan::FillOp>(user))
         user->moveBefore(&before, before.end());
       else if (groups_.find(user->getParentOp()) == group)
         adds = command;
-      else if (makers.alone && isSquares(user))
+      else if (makers.alone && makers.whole && isSquares(user))
         takeSquares(command, behind);
       else {
-        if (isUpdate(user) && user->getBlock() == &behind && (!update || user->isBeforeInBlock(update)))
-          update = command; // the first, of several pieces
+        if (user->getBlock() == &behind && (!reader || user->isBeforeInBlock(reader)))
+          reader = user;
         continue;
       }
       for (auto [index, operand] : llvm::enumerate(command.getBuffers()))
@@ -84,8 +90,15 @@ private:
         }
     }
     const int64_t elements = int64_t(gradient.getBytes()) * 8 / int64_t(element.getIntOrFloatBitWidth());
-    OpBuilder leaves(&behind, update ? Block::iterator(update.getOperation()) : behind.end());
+    OpBuilder leaves(&behind, reader ? Block::iterator(reader) : behind.end());
     copyAway(leaves, adds, RankedTensorType::get({elements}, element), gradient, near);
+  }
+
+  static bool writes(Operation *user, plan::BufferOp buffer) {
+    auto command = cast<plan::CommandOpInterface>(user);
+    return llvm::any_of(llvm::seq<unsigned>(0, command.getBuffers().size()), [&](unsigned operand) {
+      return command.getBuffers()[operand] == buffer.getBuffer() && command.writes(operand);
+    });
   }
 
   static bool isSquares(Operation *user) {
