@@ -227,7 +227,16 @@ void rememberWhole(RankMemory &memory, const proto::CollectivePart &part, size_t
   sumOverRanks(memory, all.whole, part, index);
   for (OperandSegment &segment : all.whole)
     segment.ownOfRank &= !joinsDataRanks(memory.plan(), communicator);
-  memory.context.messages.scattered[{memory.context.index, part.target().buffer()}] = std::move(all);
+  auto &scattered = memory.context.messages.scattered;
+  const std::pair place(memory.context.index, part.target().buffer());
+  if (part.accumulate()) {
+    const auto before = scatteredIn(memory, part.target(), communicator,
+                                    memory.segmentsOf(part.target(), memory.instance(index).microbatch));
+    if (!before)
+      return void(scattered.erase(place));
+    all.whole = sumOf(all.whole, before->whole);
+  }
+  scattered[place] = std::move(all);
 }
 
 } // namespace
@@ -259,7 +268,7 @@ std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::
     return segments;
   }
   sumOverRanks(memory, segments, part, index);
-  if (scatters && memory.followsAll() && roundsSums(memory.plan()))
+  if (scatters && memory.followsAll())
     rememberWhole(memory, part, index);
   return part.accumulate() ? addedTo(memory, memory.segmentsOf(target, instance.microbatch), segments) : segments;
 }

@@ -62,10 +62,11 @@ struct Messages {
   std::map<Step, std::vector<OperandSegment>> sums;
   /// By kernel that adds to sums of gradients, and its operand: what value it adds there. Read like `sums`.
   std::map<std::pair<Step, const proto::Operand *>, uint32_t> added;
-  /// Where sums are rounded, in all slices: what a reduce_scatter has made, and by kernel what becomes of it. By role
-  /// and buffer, what lies there.
+  /// In all slices: what a reduce_scatter has made, by kernel what becomes of it, and by send and operand what is sent
+  /// of it. By role and buffer, what lies there.
   std::map<std::pair<uint32_t, uint32_t>, Scattered> scattered;
   std::map<Step, Scattered> made;
+  std::map<std::pair<Step, size_t>, Scattered> sentOfAll;
   /// Updates that took 1 for a factor that may be another. Of other ranks than the first of a role not all scalars are
   /// followed; they run the same commands.
   std::set<Step> undone;

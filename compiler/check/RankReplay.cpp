@@ -36,9 +36,13 @@ void RankReplay::execute(size_t index) {
         op == "train.accumulate" || op == "train.update_average")
       ++effects_[reference];
   if (instance.command->has_send() && memory_.followsAll())
-    for (const proto::Operand &source : instance.command->send().sources())
-      memory_.context.messages.sent[{memory_.context.index, index}].push_back(
-          memory_.segmentsOf(source, instance.microbatch));
+    for (const proto::Operand &source : instance.command->send().sources()) {
+      const Step step{memory_.context.index, index};
+      auto &sent = memory_.context.messages.sent[step];
+      sent.push_back(memory_.segmentsOf(source, instance.microbatch));
+      if (auto all = scatteredIn(memory_, source, sent.back()))
+        memory_.context.messages.sentOfAll[{step, sent.size() - 1}] = std::move(*all);
+    }
   // Values are known before anything is overwritten: an operand may be read and written in one place.
   std::vector<std::vector<OperandSegment>> written = writtenBy(memory_, effects, results, index);
   distribute(memory_, effects, written, index);

@@ -48,10 +48,18 @@ void requireSameMicrobatch(const RankMemory &memory, const Step &sender, size_t 
 std::vector<std::vector<OperandSegment>> received(const RankMemory &memory, size_t index) {
   const Step &sender = memory.context.joint.senders.at({memory.context.index, index});
   requireSameMicrobatch(memory, sender, index);
-  std::vector<std::vector<OperandSegment>> targets = memory.context.messages.sent.at(sender);
-  for (std::vector<OperandSegment> &target : targets)
-    if (!memory.followsAll())
-      target = asOtherRank(std::move(target));
+  Messages &messages = memory.context.messages;
+  std::vector<std::vector<OperandSegment>> targets = messages.sent.at(sender);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const proto::Operand &target = memory.instance(index).command->receive().targets(int(i));
+    const auto all = messages.sentOfAll.find({sender, i});
+    if (all != messages.sentOfAll.end() && memory.followsAll())
+      messages.scattered[{memory.context.index, target.buffer()}] = all->second;
+    else if (all != messages.sentOfAll.end())
+      targets[i] = all->second.of(memory.plan(), memory.rank, byteCount(target));
+    else if (!memory.followsAll())
+      targets[i] = asOtherRank(std::move(targets[i]));
+  }
   return targets;
 }
 
@@ -127,25 +135,6 @@ bool sameSums(const std::vector<OperandSegment> &as, const std::vector<OperandSe
   return true;
 }
 
-/// All slices of what an operand holds of what was scattered, or of zeros: such as `own`, this rank's. Nothing where
-/// that is not known.
-std::optional<Scattered> scatteredIn(RankMemory &memory, const proto::Operand &operand, uint32_t communicator,
-                                     const std::vector<OperandSegment> &own) {
-  const uint64_t bytes = byteCount(operand), all = bytes * plan::groupSize(memory.plan(), communicator);
-  if (operand.rank_stride() != 0 && operand.rank_stride() != bytes)
-    return std::nullopt;
-  const auto found = memory.context.messages.scattered.find({memory.context.index, operand.buffer()});
-  if (found != memory.context.messages.scattered.end() && found->second.whole.back().end == all &&
-      sameSums(found->second.of(memory.plan(), memory.rank, bytes), own))
-    return found->second;
-  const auto isZero = [&](const OperandSegment &one) {
-    return one.contributions.empty() && one.value == memory.values().zero();
-  };
-  if (std::ranges::all_of(own, isZero))
-    return Scattered{{{0, all, {}, false, memory.values().zero()}}, communicator};
-  return std::nullopt;
-}
-
 /// What a kernel makes of sums that were scattered: in all slices.
 std::optional<Scattered> madeOfScattered(RankMemory &memory, const proto::KernelCommand &kernel, uint64_t microbatch) {
   std::optional<uint32_t> communicator;
@@ -193,16 +182,18 @@ std::optional<std::vector<OperandSegment>> copyOrSumOfSums(RankMemory &memory, s
     return std::nullopt;
   const Step step{memory.context.index, index};
   auto &sums = memory.context.messages.sums;
-  if (roundsSums(memory.plan()))
-    if (auto slice = madeSlice(memory, step))
-      return slice;
+  const std::optional<std::vector<OperandSegment>> slice = madeSlice(memory, step);
+  if (slice && roundsSums(memory.plan()))
+    return slice;
   const bool onHost = memory.role().queues(int(command.queue())).kind() == proto::Queue::HOST;
   if (!memory.followsAll() && onHost && sums.contains(step)) { // of slices that copies bring, not all of them followed
     if (const auto parts = sumsIn(memory, index); parts && parts->size() == 2)
       return sumOf(parts->at(0), parts->at(1));
     return std::vector<OperandSegment>{{0, sums.at(step).back().end}};
   }
-  if (!memory.followsAll()) // what it is made of may not be followed
+  if (!memory.followsAll() && slice) // what it is made of may not be followed
+    return slice;
+  if (!memory.followsAll())
     return sums.contains(step) ? std::optional(asOtherRank(sums.at(step))) : std::nullopt;
   const auto parts = sumsIn(memory, index);
   if (!parts)
@@ -300,6 +291,31 @@ std::vector<std::vector<OperandSegment>> writtenBy(RankMemory &memory, const std
     if (effects[e].writes)
       written[e] = resultOf(memory, *effects[e].operand, effects, results[e], index);
   return written;
+}
+
+std::optional<Scattered> scatteredIn(RankMemory &memory, const proto::Operand &operand, uint32_t communicator,
+                                     const std::vector<OperandSegment> &own) {
+  const uint64_t bytes = byteCount(operand), all = bytes * plan::groupSize(memory.plan(), communicator);
+  if (operand.rank_stride() != 0 && operand.rank_stride() != bytes)
+    return std::nullopt;
+  const auto found = memory.context.messages.scattered.find({memory.context.index, operand.buffer()});
+  if (found != memory.context.messages.scattered.end() && found->second.whole.back().end == all &&
+      sameSums(found->second.of(memory.plan(), memory.rank, bytes), own))
+    return found->second;
+  const auto isZero = [&](const OperandSegment &one) {
+    return one.contributions.empty() && one.value == memory.values().zero();
+  };
+  if (std::ranges::all_of(own, isZero))
+    return Scattered{{{0, all, {}, false, memory.values().zero()}}, communicator};
+  return std::nullopt;
+}
+
+std::optional<Scattered> scatteredIn(RankMemory &memory, const proto::Operand &operand,
+                                     const std::vector<OperandSegment> &own) {
+  const auto found = memory.context.messages.scattered.find({memory.context.index, operand.buffer()});
+  return found == memory.context.messages.scattered.end()
+             ? std::nullopt
+             : scatteredIn(memory, operand, found->second.communicator, own);
 }
 
 std::vector<OperandSegment> sumOf(const std::vector<OperandSegment> &a, const std::vector<OperandSegment> &b) {

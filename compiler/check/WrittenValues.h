@@ -11,6 +11,7 @@
 #include "compiler/check/schedule/Effects.h"
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace ds::check {
@@ -22,6 +23,14 @@ std::vector<std::vector<OperandSegment>> writtenBy(RankMemory &memory, const std
 
 /// What one part of a collective puts into its target (CollectiveValues.cpp).
 std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::Operand &target, size_t index);
+
+/// All slices of what an operand holds of what was scattered, or of zeros: such as `own`, this rank's. Nothing where
+/// that is not known.
+std::optional<Scattered> scatteredIn(RankMemory &memory, const proto::Operand &operand, uint32_t communicator,
+                                     const std::vector<OperandSegment> &own);
+/// The same of an operand that a command sends.
+std::optional<Scattered> scatteredIn(RankMemory &memory, const proto::Operand &operand,
+                                     const std::vector<OperandSegment> &own);
 
 /// Two sums added: both lists cut where either is, contributions together.
 std::vector<OperandSegment> sumOf(const std::vector<OperandSegment> &a, const std::vector<OperandSegment> &b);

@@ -119,7 +119,7 @@ def test_a_stage_may_read_a_weight_and_add_no_gradient(tools, features, tmp_path
     assert cut == trained(tools, features, "compared", tmp_path / "one.json", 1, microbatches * data, zero_optimization={"stage": stage})
 
 
-@pytest.mark.parametrize("stages, data, microbatches, stage", [(2, 1, 1, 0), (2, 1, 4, 0), (3, 1, 2, 0), (3, 2, 1, 0), (2, 3, 2, 2), (2, 2, 1, 3)])
+@pytest.mark.parametrize("stages, data, microbatches, stage", [(2, 1, 1, 0), (2, 1, 4, 0), (3, 1, 2, 0), (3, 2, 1, 0), (2, 3, 2, 2), (2, 2, 1, 3), (3, 2, 2, 1)])
 def test_stages_add_up_several_uses_of_a_weight(tools, features, tmp_path, stages, data, microbatches, stage):
     """What a stage adds up is no term of one rank's sum, of which the last stage's uses come first."""
     pipeline = {"stages": stages, "schedule": "zb-h1"}
