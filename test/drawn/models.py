@@ -44,6 +44,8 @@ def draw_model(random, exports=()) -> dict:
     if spec["frozen"] == "all but lora" and "lora" not in kinds:
         spec["frozen"] = ""
     spec["open"] = spec["open"] and can_open(spec)
+    if spec["open"]:
+        spec["tokens"] = 8  # --dim may ask for as many
     return spec
 
 
