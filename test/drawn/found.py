@@ -19,4 +19,9 @@ SMALL = {
         {"ranks": 4, "deepstatic.pipeline.schedule": "interleaved", "deepstatic.pipeline.stages": 2, "deepstatic.pipeline.chunks": 2,
          "zero_optimization.offload_optimizer.device": "cpu", "zero_optimization.stage": 1, "gradient_accumulation_steps": 2,
          "communication_data_type": "bf16", "deepstatic.loss": "plain"}),
+    "a message over a gradient that leaves between layers": (
+        {**TOKENS, "width": 48, "vocabulary": 128, "blocks": [{**BLOCK, "kind": "mlp", "grown": 3, "bias": True, "norm": "layer"}]},
+        {"ranks": 4, "deepstatic.pipeline.schedule": "interleaved", "deepstatic.pipeline.stages": 2, "deepstatic.pipeline.chunks": 3,
+         "zero_optimization.offload_optimizer.device": "cpu", "zero_optimization.stage": 2, "gradient_accumulation_steps": 2,
+         "zero_optimization.allgather_bucket_size": 1, "deepstatic.loss_normalization": "tokens"}),
 }
