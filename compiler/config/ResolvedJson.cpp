@@ -199,6 +199,8 @@ std::string resolvedJson(const Config &config) {
     sorted["deepstatic"]["offload"] = "auto";
   for (const OffloadRule &rule : config.offloadAuto ? std::vector<OffloadRule>() : config.offload)
     sorted["deepstatic"]["offload"][rule.modules] = rule.device;
+  if (config.nvme && config.offloadOptimizer != "nvme" && config.offloadParameters != "nvme")
+    sorted["deepstatic"]["nvme_path"] = config.nvme->folder;
   sorted["deepstatic"]["recompute"] = recomputeJson(config.recompute);
   return sorted.dump();
 }

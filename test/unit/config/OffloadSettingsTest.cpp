@@ -46,7 +46,9 @@ TEST(OffloadSettings, FilesLieInOneFolder) {
   EXPECT_FALSE(resolve(R"("zero_optimization": {"offload_optimizer": {"device": "cpu", "nvme_path": "/a"}})").nvme);
   EXPECT_EQ(folderOf(R"("zero_optimization": {"offload_optimizer": {"device": "nvme", "nvme_path": "/a"}})"), "/a");
   EXPECT_EQ(folderOf(R"("zero_optimization": {"offload_param": {"device": "nvme", "nvme_path": "/b"}})"), "/b");
-  EXPECT_EQ(folderOf(R"("deepstatic": {"offload": {"mlp": "nvme"}, "nvme_path": "/c"})"), "/c");
+  const std::string values = R"("deepstatic": {"offload": {"mlp": "nvme"}, "nvme_path": "/c"})";
+  EXPECT_EQ(folderOf(values), "/c");
+  EXPECT_EQ(resolveConfig(resolvedJson(resolve(values)), ConfigOverrides()).nvme->folder, "/c");
   EXPECT_NE(refusal(R"("zero_optimization": {"offload_param": {"device": "nvme", "nvme_path": "/b"},
                        "offload_optimizer": {"device": "nvme", "nvme_path": "/a"}})")
                 .find("a rank has one file, and that is in /a"),
