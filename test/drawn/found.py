@@ -36,6 +36,8 @@ FOUND = [
      "what is received once a step waits for the start before it, too"),
     ("deepstatic.offload to nvme, too little memory", "says that no nvme_path is given", "configuration",
      "the resolved configuration keeps nvme_path"),
+    ("a smoothed loss, partition type:blocks", "the loss is sent, which nothing has written", "plan",
+     "an evaluation writes what it measures where the forward does"),
     ("bf16 on tile registers (AMX)", "ds-run died by SIGSEGV", "runtime",
      "a compiler may leave unwritten what the intrinsic for the tiles' configuration does not name; it is told now"),
 ]
@@ -59,4 +61,8 @@ SMALL = {
         {"ranks": 4, "deepstatic.pipeline.schedule": "interleaved", "deepstatic.pipeline.stages": 2, "deepstatic.pipeline.chunks": 3,
          "zero_optimization.offload_optimizer.device": "cpu", "zero_optimization.stage": 2, "gradient_accumulation_steps": 2,
          "zero_optimization.allgather_bucket_size": 1, "deepstatic.loss_normalization": "tokens"}),
+    "an evaluation's loss in front of the last stage": (
+        {**TOKENS, "width": 16, "blocks": [{**BLOCK, "kind": "repeat"}], "head": "pooled", "ends": "logits"},
+        {"ranks": 2, "deepstatic.pipeline.schedule": "interleaved", "deepstatic.pipeline.stages": 2, "deepstatic.pipeline.chunks": 2,
+         "deepstatic.pipeline.partition": "type:blocks", "precision": "bf16", "deepstatic.loss": "smoothed", "gradient_accumulation_steps": 2}),
 }

@@ -243,6 +243,12 @@ private:
     return names;
   }
 
+  static SmallVector<StringAttr> variablesOf(Operation *op) {
+    SmallVector<StringAttr> names = variablesReadBy(op);
+    llvm::append_range(names, train::writtenVariables(op));
+    return names;
+  }
+
   /// The stage of the value's op, under views; nothing for what is repeated.
   static std::optional<int64_t> stageOf(Value value) {
     Operation *op = underView(value).getDefiningOp();
@@ -355,12 +361,12 @@ private:
     }
   }
 
-  /// Each op by its name, but where what it reads of state is, and never behind that of what follows from it.
+  /// Each op by its name, but where what it reads or writes of state is, and never behind that of what follows from it.
   void placeEvaluation(func::FuncOp evaluate) {
     llvm::DenseMap<Operation *, int64_t> latest; // looked up
     for (Operation &op : llvm::reverse(evaluate.getBody().front().without_terminator())) {
       int64_t &bound = latest[&op] = stages_ - 1;
-      for (StringAttr name : variablesReadBy(&op))
+      for (StringAttr name : variablesOf(&op))
         if (const auto &stages = readers_[name]; !stages.empty())
           bound = std::min(bound, stages.back());
       for (Operation *user : op.getUsers())
@@ -377,7 +383,7 @@ private:
     for (Value operand : op->getOperands())
       earliest = std::max(earliest, stageOf(operand).value_or(-1));
     std::optional<int64_t> wanted = namedStage(op);
-    for (StringAttr name : variablesReadBy(op))
+    for (StringAttr name : variablesOf(op))
       if (const auto &stages = readers_[name]; !stages.empty() && !(wanted && stages.contains(*wanted)))
         for (const int64_t stage : stages)
           if (stage >= earliest && stage <= latest)
