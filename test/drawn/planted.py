@@ -13,7 +13,7 @@ PLANTED = {  # name: (file, what it does, a text, what stands there instead)
         "    due_.clear();\n    lastCompute_ = command;"),
     "other-queue-not-awaited": (
         f"{PASSES}/plan/OrderQueues.cpp", "a copy back does not wait for the copy away of the same bytes",
-        "if (!other.isOn(queue) && other.meets(command))", "if (!other.isOn(queue) && !other.isOn(evictQueue) && other.meets(command))"),
+        "if (!other.isOn(queue) && (other.meets(command)", "if (!other.isOn(queue) && !other.isOn(evictQueue) && (other.meets(command)"),
     "compute-not-awaited": (
         f"{PASSES}/plan/OrderQueues.cpp", "what is put on the queue of collectives does not wait for compute",
         "    command.addWait(ready->second);\n    for (ArrayRef<UnderWay> others",
@@ -25,8 +25,8 @@ PLANTED = {  # name: (file, what it does, a text, what stands there instead)
         "             (plan.parameters.size() > 2 && parameter.getTensorType().getNumElements() % block == 0 ? block : 0);"),
     "lone-bucket-not-reduced": (
         f"{PASSES}/zero/InsertReductions.cpp", "a bucket of one member is not summed over the ranks with three micro-batches and more",
-        "if (bucket.isSharded() || !isGradient(bucket) || !isHeld(parameter))",
-        "if (bucket.isSharded() || !isGradient(bucket) || !isHeld(parameter) ||\n"
+        "if (bucket.isSharded() || !isGradient(bucket) || !isAddedTo(bucket.getSymNameAttr()))",
+        "if (bucket.isSharded() || !isGradient(bucket) || !isAddedTo(bucket.getSymNameAttr()) ||\n"
         "          (bucket.getMembers().size() == 1 && microbatches > 2))"),
     "packed-on-its-neighbour": (
         f"{PASSES}/zero/InsertReductions.cpp", "the third gradient that is packed lies where the second does",
