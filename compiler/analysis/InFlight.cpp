@@ -142,7 +142,8 @@ void InFlight::delayReceives(plan::ProgramOp step) {
     const auto microbatch = int64_t(call.getMicrobatch());
     const plan::Phase phase = routine.getPhase();
     if (phase == plan::Phase::Begin && !last.compute)
-      continue; // sums start at zero; that is no compute to wait for. Between layers it awaits what leaves (StepStart.h)
+      continue; // sums start at zero; that is no compute to wait for. Between layers it awaits what leaves
+                // (StepStart.h)
     if (phase != plan::Phase::Receive && phase != plan::Phase::Feed) {
       last.compute = routine;
       last.microbatch = microbatch;
