@@ -115,7 +115,8 @@ def inject(runs, folder, *fault, log):  # noqa: F811
     command = [INJECT.resolve(), "--under", saved, "--log", log, *fault, "--",
                *runs.command(MODEL, Cut(data=2, zero=1), "--save", saved, *SAVES, "--export", export, steps=4)]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120)
-    errors = "".join(line for line in done.stderr.splitlines(True) if not line.startswith("note: what each rank did last is in "))
+    others = ("note: what each rank did last is in ", "note: the data has attention_mask, ")
+    errors = "".join(line for line in done.stderr.splitlines(True) if not line.startswith(others))
     return Done(done.returncode, errors, {}, hashlib.sha256(export.read_bytes()).hexdigest() if export.exists() else "")
 
 
