@@ -66,3 +66,6 @@ SMALL = {
         {"ranks": 2, "deepstatic.pipeline.schedule": "interleaved", "deepstatic.pipeline.stages": 2, "deepstatic.pipeline.chunks": 2,
          "deepstatic.pipeline.partition": "type:blocks", "precision": "bf16", "deepstatic.loss": "smoothed", "gradient_accumulation_steps": 2}),
 }
+
+# Faults of seed 1 that are not mended yet, by number. `make test` fails when one more comes, and when one of these is gone.
+OPEN = {1524: "a plan in which the update of a pipeline stage waits for an event that comes once too rarely; the plan reader refuses it"}

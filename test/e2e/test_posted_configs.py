@@ -27,10 +27,10 @@ def test_the_try_line_works(more, words, exported, tools, tmp_path):
 
 @pytest.mark.parametrize("text, words", [
     ("compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\n", "is a file of accelerate's, not DeepSpeed's"),
-    ('{"fp16": {"enabled": true, "loss_scale": Infinity}}', "c.json:1: 'Infinity' is no number that JSON has"),
-    ('{"train_batch_size": NaN, "a": 1}', "'NaN' is no number that JSON has"), ('{"fp16": {"enabled": True}}', "'True' is Python's"),
-    ('{"train_batch_size": 08, "a": 1}', "'08' is no number as JSON writes it"), ('{"train_batch_size": +1}', "'+1' is no number as JSON writes it"),
-    ('{"train_batch_size": 0x10}', "'0x10' is no number as JSON writes it")], ids=["accelerate", "infinity", "nan", "python", "octal", "plus", "hex"])
+    ('{"fp16": {"enabled": true, "loss_scale": Infinity}}', 'c.json:1: key "loss_scale" is Infinity, which is no number of JSON'),
+    ('{"train_batch_size": NaN, "a": 1}', 'key "train_batch_size" is NaN, which is no number of JSON'), ('{"fp16": {"enabled": True}}', "'True' is Python's"),
+    ('{"train_batch_size": 08, "a": 1}', 'is 08, which is no number of JSON'), ('{"train_batch_size": +1}', 'is +1, which is no number of JSON'),
+    ('{"train_batch_size": 0x10}', 'is 0x10, which is no number of JSON')], ids=["accelerate", "infinity", "nan", "python", "octal", "plus", "hex"])
 def test_what_is_no_configuration_is_named(text, words, exported, tools, tmp_path):
     config = tmp_path / "c.json"
     config.write_text(text)
