@@ -83,5 +83,5 @@ def test_the_exporter_takes_a_mask_too(tools, tmp_path):
     inputs = {name: value for name, value in columns.items() if name != "labels"}
     losses, _ = architectures.reference(architecture, module, inputs, columns["labels"], STEPS, MICRO)
     assert [line["loss"] for line in lines] == pytest.approx(losses, rel=NEAR)
-    said = tools("export.py", tmp_path / "saved", "--inputs", "input_ids,segments", "--out", tmp_path / "n").stderr
+    said = tools("export.py", tmp_path / "saved", "--seq", architectures.SEQUENCE, "--inputs", "input_ids,segments", "--out", tmp_path / "n").stderr
     assert "note: LlamaForCausalLM takes no segments" in said
