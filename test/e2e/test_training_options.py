@@ -165,7 +165,7 @@ def read_model(plan):
 
 def test_evaluation_alone(tools, plan, data, tmp_path):
     """The mean over whole batches of the forward-only program: here the first step's losses, as nothing is trained."""
-    path, _ = data(10)
+    path, _ = data(8)
     config = write_config(tmp_path / "c.json", MICRO, 1, {"type": "SGD", "params": {"lr": 0.0}})
     frozen = plan.with_name("frozen-eval.dsplan")
     tools("ds-opt", "compile", read_model(plan), "--config", config, "--ranks", 1, "-o", frozen)
