@@ -343,7 +343,7 @@ private:
         fail("key " + quoted(key_) + " is " + shorten(word, 80) +
              ", which is no number of JSON; write a decimal number such as 10 or 1e-5, or a string in quotes");
       if (!known && !lineEnds)
-        refuseNotation(word);
+        refusePython(word);
       if (!known && !lineEnds)
         continue;
       if (!known) {
@@ -355,18 +355,11 @@ private:
     }
   }
 
-  /// What other languages write for a value, and JSON does not know.
-  void refuseNotation(std::string_view word) const {
+  /// Refuses what Python writes for a value.
+  void refusePython(std::string_view word) const {
     for (const auto &[theirs, ours] : {std::pair("True", "true"), {"False", "false"}, {"None", "null"}})
       if (word == theirs)
         fail("'" + std::string(word) + "' is Python's, and stands for no value here; write " + ours);
-    if (word == "NaN" || word == "Infinity" || word == "-Infinity")
-      fail("'" + std::string(word) + "' is no number that JSON has; write a finite one, or leave the key out");
-    const size_t sign = word.starts_with('-') || word.starts_with('+') ? 1 : 0;
-    if (word.size() > sign && word[sign] >= '0' && word[sign] <= '9' &&
-        word.find_first_not_of("0123456789abcdefABCDEFxX.+-") == std::string_view::npos)
-      fail("'" + std::string(word) +
-           "' is no number as JSON writes it: in decimal digits, without + and without 0 before them");
   }
 
   bool literal(Node &node, std::string_view word) const {
