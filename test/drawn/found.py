@@ -40,6 +40,8 @@ FOUND = [
      "an evaluation writes what it measures where the forward does"),
     ("bf16 on tile registers (AMX)", "ds-run died by SIGSEGV", "runtime",
      "a compiler may leave unwritten what the intrinsic for the tiles' configuration does not name; it is told now"),
+    ("delayed updates on the host beside two micro-batches, interleaved", "an update waits for ever", "plan",
+     "what a routine of the first micro-batch issues is awaited at its end"),
 ]
 
 # Some of these, made small: (model, configuration). Each is compiled again.
@@ -65,7 +67,9 @@ SMALL = {
         {**TOKENS, "width": 16, "blocks": [{**BLOCK, "kind": "repeat"}], "head": "pooled", "ends": "logits"},
         {"ranks": 2, "deepstatic.pipeline.schedule": "interleaved", "deepstatic.pipeline.stages": 2, "deepstatic.pipeline.chunks": 2,
          "deepstatic.pipeline.partition": "type:blocks", "precision": "bf16", "deepstatic.loss": "smoothed", "gradient_accumulation_steps": 2}),
+    "an update that waits for more calls than there are": (
+        {"family": "exported", "name": "vit", "seed": 0},
+        {"ranks": 4, "deepstatic.pipeline.schedule": "interleaved", "deepstatic.pipeline.stages": 2, "deepstatic.pipeline.chunks": 2,
+         "zero_optimization.stage": 3, "zero_optimization.offload_optimizer.device": "cpu", "deepstatic.delayed_update": True,
+         "gradient_accumulation_steps": 2}),
 }
-
-# Faults of seed 1 that are not mended yet, by number. `make test` fails when one more comes, and when one of these is gone.
-OPEN = {1524: "a plan in which the update of a pipeline stage waits for an event that comes once too rarely; the plan reader refuses it"}

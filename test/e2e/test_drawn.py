@@ -19,7 +19,7 @@ import draw  # noqa: E402
 import page  # noqa: E402
 import pool  # noqa: E402
 import shrink  # noqa: E402
-from found import OPEN, SMALL  # noqa: E402
+from found import SMALL  # noqa: E402
 from planted import PLANTED  # noqa: E402
 
 PAGE = REPOSITORY / "docs" / "drawn.md"
@@ -45,13 +45,13 @@ def test_every_draw_gets_a_plan_or_a_rule(models):
     each = draw.stride(COUNT, RUNS)
     table = draw.draw_all(SEED, range(COUNT), 2, lambda number: number % each == 0)
     faults = [f"draw.py --seed {SEED} --only {number}: {outcome.sentence}" for number, outcome in table.faults]
-    assert {number for number, _ in table.faults} == set(OPEN), "\n".join(faults)
+    assert not faults, "\n".join(faults)
     assert sum(table.numerics.values()) >= RUNS and set(table.numerics) == {"bit-equal", "reassociated", "lossy"}, table.numerics
     assert table.verdicts["plan"] > 0.8 * COUNT, table.verdicts
 
 
 @pytest.mark.parametrize("fault", SMALL)
-def test_what_was_found_stays_mended(tmp_path, fault):
+def test_what_was_found_stays_mended(tmp_path, models, fault):
     outcome = draw.judge(tmp_path, *SMALL[fault], runs=True)
     assert outcome.verdict == "plan", outcome
 

@@ -210,15 +210,14 @@ private:
 
   /// The routines of the step, and its starts: those of phase begin whose events count all micro-batches at once.
   void noteCalls() {
-    llvm::MapVector<Operation *, int64_t> lastMicrobatches; // by routine, in the order of their first calls
     for (auto program : role_.getOps<plan::ProgramOp>())
       for (auto call : program.getOps<plan::CallOp>())
         if (program.getName() == "step") {
           const int64_t microbatch = int64_t(call.getMicrobatch());
           lastMicrobatch_ = std::max(lastMicrobatch_, microbatch);
-          lastMicrobatches[SymbolTable::lookupNearestSymbolFrom(program, call.getRoutineAttr())] = microbatch;
+          lastMicrobatches_[SymbolTable::lookupNearestSymbolFrom(program, call.getRoutineAttr())] = microbatch;
         }
-    for (auto [place, call] : llvm::enumerate(lastMicrobatches)) {
+    for (auto [place, call] : llvm::enumerate(lastMicrobatches_)) {
       places_[call.first] = place;
       if (auto routine = cast<plan::RoutineOp>(call.first);
           routine.getPhase() == plan::Phase::Begin && call.second == lastMicrobatch_)
@@ -383,8 +382,12 @@ private:
   }
 
   /// Whether it is a copy of this routine that reads a file for other routines alone, or a kernel on the host that no
-  /// routine waits for.
+  /// routine waits for. An event of a routine whose calls end before the last micro-batch is not counted up to that,
+  /// for which the update waits.
   bool isForLater(Operation *command) const {
+    if (const auto last = lastMicrobatches_.find(routine_);
+        last != lastMicrobatches_.end() && last->second != lastMicrobatch_)
+      return false;
     if (isa<plan::KernelOp>(command))
       return phase_ != plan::Phase::Update && command->getParentOp() == routine_ &&
              outlivesStep(cast<plan::CommandOpInterface>(command));
@@ -580,6 +583,7 @@ private:
   bool isStart_ = false;                           // of a step with several micro-batches
   // Of the role.
   llvm::DenseMap<Operation *, size_t> places_; // of the step's routines, in the order of their first calls; looked up
+  llvm::MapVector<Operation *, int64_t> lastMicrobatches_; // by routine of the step, in the order of their first calls
   int64_t lastMicrobatch_ = 0;
   SmallVector<plan::RoutineOp> starts_;                      // in the order of their calls
   llvm::MapVector<Operation *, SmallVector<UnderWay>> left_; // by routine: what is under way behind it
