@@ -284,6 +284,12 @@ def manifest_of(saved: Saved, writer: Writer) -> dict:
             "layout": {"ranks": ranks, "data_parallel": ranks, "stages": 1, "zero": saved.stage}, "variables": writer.variables, "files": writer.files}
 
 
+def sealed(text: str) -> str:
+    """A manifest with the SHA-256 of its text, by which ds-run notices edits (runtime/checkpoint/Manifest.cpp)."""
+    content = text.removesuffix("\n}")
+    return f'{content},\n "sha256": "{hashlib.sha256(content.encode()).hexdigest()}"\n}}\n'
+
+
 def convert(source: Path, out: Path) -> Path:
     """The folder global_stepN in `out`, whole or not there."""
     try:
@@ -304,7 +310,7 @@ def convert(source: Path, out: Path) -> Path:
         write_parameters(saved, writer)
         write_scalars(saved, writer)
         writer.flush()
-        (part / "manifest.json").write_text(json.dumps(manifest_of(saved, writer), indent=1) + "\n")
+        (part / "manifest.json").write_text(sealed(json.dumps(manifest_of(saved, writer), indent=1)))
         part.rename(target)
         (out / "latest").write_text(target.name + "\n")
     except BaseException as error:

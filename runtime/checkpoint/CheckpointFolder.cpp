@@ -126,11 +126,16 @@ std::optional<std::string> findCheckpoint(const std::string &folder, const std::
   }
   if (isCheckpoint(place))
     return folder;
-  if (isThere(place / "latest")) {
-    std::string name = readRegular(place / "latest", 4096).value_or("");
-    name.erase(name.find_last_not_of(" \r\n") + 1);
-    if (stepOf(name) && isCheckpoint(place / name))
-      return place / name;
+  if (const std::string latest = place / "latest"; isThere(latest)) {
+    std::optional<std::string> name = readRegular(latest, 4096);
+    if (!name)
+      throw Error(latest + " cannot be read: " + std::strerror(errno));
+    name->erase(name->find_last_not_of(" \r\n") + 1);
+    if (!stepOf(*name)) // another folder, or no name at all: whoever wrote it meant something else than the newest
+      throw Error(latest + " does not hold the name of a checkpoint of its folder (global_stepN); remove that file, " +
+                  "and the newest of them is taken");
+    if (isCheckpoint(place / *name))
+      return place / *name;
   }
   const std::vector<uint64_t> steps = checkpointsIn(folder);
   if (steps.empty())

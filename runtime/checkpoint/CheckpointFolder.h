@@ -32,8 +32,8 @@ std::optional<std::string> readRegular(const std::string &path, size_t limit);
 std::vector<uint64_t> checkpointsIn(const std::string &folder);
 
 /// The checkpoint that --resume means: `tag` if given, else what `latest` names, else (a run may be killed before it
-/// writes `latest`) the one of most steps, or `folder` itself where it is one. Nothing where there is none and no tag
-/// was given. Throws ds::Error.
+/// writes `latest`, and what it names may have been removed) the one of most steps, or `folder` itself where it is one.
+/// Nothing where there is none and no tag was given. Throws ds::Error.
 std::optional<std::string> findCheckpoint(const std::string &folder, const std::string &tag);
 
 /// Makes `part`, whose files are whole and flushed, the checkpoint of `step`, in place of one that may be there, and

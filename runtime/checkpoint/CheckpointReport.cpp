@@ -107,6 +107,8 @@ Verification verifyCheckpoints(const std::string &folder) {
     if (!hasManifest(path))
       continue;
     const Manifest manifest = readManifest((path / "manifest.json").string());
+    if (!manifest.isSealed)
+      verification.text += unsealedNote(path.string()) + "\n";
     for (const Manifest::File &file : manifest.files) {
       const std::optional<std::string> found = damage(path, file);
       verification.text += (path / file.name).string() + (found ? ": damaged\n" : ": ok\n");

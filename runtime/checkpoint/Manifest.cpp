@@ -3,6 +3,7 @@
 
 #include "core/Error.h"
 #include "core/Files.h"
+#include "core/Sha256.h"
 #include "core/Shape.h"
 #include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/checkpoint/ManifestChecks.h"
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -84,6 +86,21 @@ void readContent(const ManifestFields &fields, Manifest &manifest) {
     manifest.files.push_back({file.text("name"), file.number("bytes"), file.text("sha256")});
 }
 
+constexpr std::string_view sealKey = ",\n \"sha256\": \"", objectEnd = "\n}";
+
+/// The text of an object without its end, closed by the SHA-256 of it as the last of its keys.
+std::string sealed(std::string_view content) {
+  return std::string(content) + std::string(sealKey) + hexOf(sha256(std::as_bytes(std::span(content)))) + "\"" +
+         std::string(objectEnd) + "\n";
+}
+
+void requireSeal(std::string_view text, const std::string &digest) {
+  const std::string_view content = text.substr(0, text.rfind(sealKey));
+  if (text != sealed(content))
+    throw Error("it was edited after it was written, or is damaged: the SHA-256 of its text is " +
+                hexOf(sha256(std::as_bytes(std::span(content)))) + ", it says " + digest);
+}
+
 Json jsonOf(const std::vector<Manifest::Piece> &pieces) {
   Json list = Json::array();
   for (const Manifest::Piece &piece : pieces)
@@ -134,6 +151,9 @@ Manifest parseManifest(std::string_view text) {
   if (const uint64_t format = fields.number("format"); format != Manifest::formatVersion)
     throw Error("its format is " + std::to_string(format) + ", but this ds-run reads format " +
                 std::to_string(Manifest::formatVersion) + "; use the ds-run that wrote it, or a newer one");
+  const bool isSealed = fields.has("sha256");
+  if (isSealed)
+    requireSeal(text, fields.text("sha256"));
   Manifest manifest{.deepstatic = fields.text("deepstatic"),
                     .plan = fields.text("plan"),
                     .model = fields.text("model"),
@@ -142,7 +162,8 @@ Manifest parseManifest(std::string_view text) {
                     .samples = fields.number("samples"),
                     .samplesPerStep = fields.number("samples_per_step"),
                     .seed = fields.number("seed"),
-                    .shuffle = fields.flag("shuffle")};
+                    .shuffle = fields.flag("shuffle"),
+                    .isSealed = isSealed};
   readHistory(fields, manifest);
   readContent(fields, manifest);
   checkManifest(manifest);
@@ -158,6 +179,11 @@ Manifest readManifest(const std::string &path) {
   } catch (const Error &error) {
     throw Error(path + ": " + error.what());
   }
+}
+
+std::string unsealedNote(const std::string &checkpoint) {
+  return "the manifest of checkpoint " + checkpoint +
+         " has no SHA-256 of its own, as those of older versions, so nobody can tell whether it was edited";
 }
 
 std::string manifestText(const Manifest &manifest) {
@@ -188,7 +214,9 @@ std::string manifestText(const Manifest &manifest) {
     json["variables"].push_back(jsonOf(variable));
   for (const Manifest::File &file : manifest.files)
     json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string content = json.dump(1, ' ', false, Json::error_handler_t::replace);
+  content.resize(content.size() - objectEnd.size());
+  return sealed(content);
 }
 
 } // namespace ds::runtime

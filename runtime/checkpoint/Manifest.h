@@ -81,6 +81,7 @@ struct Manifest {
   Layout layout = {};
   std::vector<Variable> variables = {};
   std::vector<File> files = {};
+  bool isSealed = false; ///< as read: with the SHA-256 of its own text, which older ds-runs did not write
 
   /// The variable, or nullptr.
   const Variable *find(std::string_view name) const;
@@ -90,13 +91,16 @@ struct Manifest {
 uint64_t elementsOf(const Manifest::Variable &variable);
 
 /// Parses and checks everything that can be checked without the other files: types, names of files within the folder,
-/// pieces that cover every variable once. Throws ds::Error, one sentence, without the path.
+/// pieces that cover every variable once, and that nobody edited it. Throws ds::Error, one sentence, without the path.
 Manifest parseManifest(std::string_view json);
 
 /// As parseManifest; throws ds::Error that begins with the path.
 Manifest readManifest(const std::string &path);
 
-/// What parseManifest reads back, and ends in a newline.
+/// A sentence of a checkpoint whose manifest is not sealed.
+std::string unsealedNote(const std::string &checkpoint);
+
+/// What parseManifest reads back, sealed, and ends in a newline.
 std::string manifestText(const Manifest &manifest);
 
 } // namespace ds::runtime

@@ -10,10 +10,13 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ds::runtime {
 namespace {
+
+constexpr uint64_t mostSamples = uint64_t(1) << 62; // below it, sums with what a run adds do not wrap
 
 bool isHex(const std::string &text, size_t digits) {
   return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -46,6 +49,9 @@ void checkPieces(const Manifest::Variable &variable, const std::vector<Manifest:
       throw Error("the pieces of variable " + variable.name + " do not follow each other: elements " +
                   std::to_string(piece.begin) + " to " + std::to_string(piece.end) + " come where " +
                   std::to_string(next) + " is next");
+    if (piece.tensor != variable.name && piece.tensor != variable.name + "@" + std::to_string(piece.begin))
+      throw Error("variable " + variable.name + " lies in tensor " + piece.tensor + " from element " +
+                  std::to_string(piece.begin) + " on, whose name is another's: the pieces of two were exchanged");
     next = piece.end;
   }
   if (next != elements)
@@ -83,6 +89,11 @@ void checkManifest(const Manifest &manifest) {
       throw Error("variable " + variable.name + " is state of " + variable.of + ", which is none of its parameters");
   if (manifest.samplesPerStep == 0)
     throw Error("its samples_per_step is 0");
+  for (const auto &[key, count] : {std::pair("step", manifest.step), std::pair("samples", manifest.samples),
+                                   std::pair("samples_per_step", manifest.samplesPerStep)})
+    if (count > mostSamples)
+      throw Error("its " + std::string(key) + " (" + std::to_string(count) + ") is more than any run reaches (" +
+                  std::to_string(mostSamples) + ")");
 }
 
 } // namespace ds::runtime

@@ -88,6 +88,8 @@ Beginning findBeginning(const TrainingOptions &options, const plan::proto::Plan 
     if (found) {
       beginning.checkpoint = *found;
       beginning.manifest = readManifest(*found + "/manifest.json");
+      if (!beginning.manifest.isSealed)
+        beginning.notes.push_back(unsealedNote(*found));
       refuseContradictions(options, *found, beginning.manifest);
     }
     const std::string text = found ? manifestText(beginning.manifest) : "";

@@ -45,9 +45,20 @@ TEST_F(CheckpointFolder, FindsTheOneThatIsMeant) {
   EXPECT_EQ(findCheckpoint(folder.path(), ""), folder / "global_step3");
   EXPECT_EQ(findCheckpoint(folder.path(), "global_step20"), folder / "global_step20");
   EXPECT_EQ(findCheckpoint(folder / "global_step20", ""), folder / "global_step20");
-  writeFile(folder / "latest", "../elsewhere\n");
+  writeFile(folder / "latest", "global_step5\n"); // which was removed
   EXPECT_EQ(findCheckpoint(folder.path(), ""), folder / "global_step20");
   EXPECT_ERROR(findCheckpoint(folder.path(), "global_step4"), "has no checkpoint global_step4");
+}
+
+TEST_F(CheckpointFolder, RefusesALatestThatNamesNoneOfThem) {
+  make("global_step3");
+  make("other");
+  for (const char *text : {"", "../evil", "other", "global_step3/../other", "global_step03", "\x01\xff", "3"}) {
+    writeFile(folder / "latest", text);
+    EXPECT_ERROR(findCheckpoint(folder.path(), ""),
+                 folder / "latest" + " does not hold the name of a checkpoint of its folder (global_stepN)");
+  }
+  EXPECT_EQ(findCheckpoint(folder.path(), "global_step3"), folder / "global_step3");
 }
 
 TEST_F(CheckpointFolder, KeepsTheNewest) {

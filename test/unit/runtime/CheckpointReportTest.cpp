@@ -66,6 +66,14 @@ TEST_F(Report, VerifiesEveryByte) {
             std::string::npos);
 }
 
+TEST_F(Report, SaysWhereNobodyCanTell) {
+  const std::string path = folder / "global_step2/manifest.json", text = readFile(path);
+  writeFile(path, text.substr(0, text.rfind(",\n \"sha256\"")) + "\n}\n");
+  const runtime::Verification found = runtime::verifyCheckpoints(folder.path().string());
+  EXPECT_NE(found.text.find(folder / "global_step2" + " has no SHA-256 of its own"), std::string::npos) << found.text;
+  EXPECT_EQ(found.text.find(folder / "global_step10" + " has no SHA-256"), std::string::npos) << found.text;
+}
+
 TEST_F(Report, RefusesWhatIsNoCheckpoint) {
   EXPECT_ERROR(runtime::checkpointTable(folder / "latest"), "is no folder");
   std::filesystem::create_directory(folder / "empty");

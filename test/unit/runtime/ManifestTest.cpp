@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 using namespace ds;
 using namespace ds::runtime;
@@ -67,9 +68,12 @@ std::string refusal(const std::string &text) {
   return "";
 }
 
-/// The example's text with one part replaced.
+/// As an older ds-run wrote it.
+std::string unsealed(const std::string &text) { return text.substr(0, text.rfind(",\n \"sha256\"")) + "\n}\n"; }
+
+/// The example's unsealed text with one part replaced.
 std::string edited(const std::string &part, const std::string &by) {
-  std::string text = manifestText(example());
+  std::string text = unsealed(manifestText(example()));
   const size_t at = text.find(part);
   EXPECT_NE(at, std::string::npos) << part << " is not in " << text;
   return text.replace(at, part.size(), by);
@@ -90,11 +94,38 @@ TEST(ManifestTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(manifest.find("lm_head.weight"), nullptr);
 }
 
+/// What is consistent in itself: the elements of two alike variables, another sample, a key that stands twice.
+TEST(ManifestTest, EditsAreNoticed) {
+  const std::string text = manifestText(example());
+  EXPECT_TRUE(parseManifest(text).isSealed);
+  for (const auto &[part, by] :
+       {std::pair("\"samples\": 2400", "\"samples\": 2408"), std::pair("\"seed\": 7", "\"seed\": 8"),
+        std::pair("\n}\n", ",\n \"samples\": 0\n}\n"), std::pair("\n}\n", "\n} \n"), std::pair("{\n", "{ \n")}) {
+    std::string other = text;
+    other.replace(other.find(part), std::string(part).size(), by);
+    EXPECT_TRUE(refusal(other).starts_with("it was edited after it was written, or is damaged: the SHA-256 of its text "
+                                           "is "))
+        << part << ": " << refusal(other);
+  }
+}
+
+/// Manifests of older versions are read, with what can be seen in them.
+TEST(ManifestTest, AnUnsealedOneIsReadAndChecked) {
+  const std::string text = unsealed(manifestText(example()));
+  EXPECT_FALSE(parseManifest(text).isSealed);
+  EXPECT_EQ(manifestText(parseManifest(text)), manifestText(example()));
+  EXPECT_EQ(refusal(edited("\"tensor\": \"wte.weight@7\"", "\"tensor\": \"wpe.weight@7\"")),
+            "variable wte.weight lies in tensor wpe.weight@7 from element 7 on, whose name is another's: the pieces of "
+            "two were exchanged");
+  EXPECT_EQ(refusal(edited("\"samples\": 2400", "\"samples\": 18446744073709551615")),
+            "its samples (18446744073709551615) is more than any run reaches (4611686018427387904)");
+}
+
 TEST(ManifestTest, KeysStandInTheOrderOfTheFormat) {
   const std::string text = manifestText(example());
   size_t last = 0;
   for (const char *key : {"format", "deepstatic", "plan", "model", "run", "step", "samples", "samples_per_step", "seed",
-                          "shuffle", "data", "set", "layout", "variables", "files"}) {
+                          "shuffle", "data", "set", "layout", "variables", "files", "sha256"}) {
     const size_t at = text.find("\n \"" + std::string(key) + "\":");
     ASSERT_NE(at, std::string::npos) << key;
     EXPECT_GT(at, last) << key;
