@@ -7,6 +7,9 @@
 
 namespace ds {
 
+/// The entry of a safetensors file that is no tensor, so no tensor may have this name.
+constexpr const char *safetensorsNotes = "__metadata__";
+
 /// How names in a file of weights differ from a model's where they are not the same: one of the usual prefixes. A base
 /// model's file lacks the "model." or "transformer." that the model with its head has; wrappers add "module.".
 struct PrefixRule {

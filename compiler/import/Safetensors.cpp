@@ -7,6 +7,7 @@
 #include "compiler/import/files/Failure.h"
 #include "compiler/import/files/Json.h"
 #include "core/Files.h"
+#include "core/WeightNames.h"
 
 #include <algorithm>
 #include <cstring>
@@ -103,7 +104,7 @@ void WeightFiles::readSafetensorsHeader(const std::string &header, uint64_t data
   std::vector<std::pair<uint64_t, uint64_t>> ranges;
   for (const auto &[key, description] : *object) {
     const std::string name = key.str();
-    if (name == "__metadata__")
+    if (name == safetensorsNotes)
       continue;
     const llvm::json::Object *fields = description.getAsObject();
     const auto dtype = fields ? fields->getString("dtype") : std::nullopt;

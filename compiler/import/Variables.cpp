@@ -28,16 +28,16 @@ DType Variable::dtype() const {
                      : ""));
 }
 
-/// What a training step adds has names like w::exp_avg and optimizer::step, and files of weights keep notes in
-/// __metadata__.
+/// What a training step adds has names like w::exp_avg and optimizer::step, and files of weights keep notes
+/// under one, too.
 static void requireFreeNames(const std::deque<Variable> &variables) {
   std::set<std::string> names = {"optimizer"};
   for (const Variable &variable : variables)
     names.insert(variable.name);
   for (const Variable &variable : variables) {
     const std::string &name = variable.name;
-    if (name == "__metadata__")
-      throw Failure("initializer '__metadata__' has the name under which safetensors files keep notes; rename it");
+    if (name == safetensorsNotes)
+      throw Failure("initializer '" + name + "' has the name under which safetensors files keep notes; rename it");
     if (const size_t end = name.rfind("::"); end != std::string::npos && names.count(name.substr(0, end)))
       throw Failure("initializer '" + name +
                     "' has a name that the training step needs for itself; rename it without '::'");

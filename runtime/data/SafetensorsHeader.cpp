@@ -3,6 +3,7 @@
 
 #include "core/Error.h"
 #include "core/Shape.h"
+#include "core/WeightNames.h"
 #include "runtime/data/SafetensorsFile.h"
 
 #include <cstddef>
@@ -100,7 +101,7 @@ public:
   }
 
 private:
-  bool isMetadata() const { return entry_ == "__metadata__"; }
+  bool isMetadata() const { return entry_ == safetensorsNotes; }
 
   [[noreturn]] void misplaced() const {
     throw Error((entry_.empty() ? "its header" : entry_) + ": a value of the wrong kind stands in its " +

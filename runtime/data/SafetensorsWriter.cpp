@@ -5,6 +5,7 @@
 #include "core/DType.h"
 #include "core/Error.h"
 #include "core/Shape.h"
+#include "core/WeightNames.h"
 #include "runtime/data/SafetensorsFile.h"
 
 #include <cstddef>
@@ -54,7 +55,7 @@ uint64_t tensorBytes(const TensorToWrite &tensor) {
 std::string headerOf(const std::vector<TensorToWrite> &tensors, const std::map<std::string, std::string> &metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty())
-    header["__metadata__"] = metadata;
+    header[safetensorsNotes] = metadata;
   uint64_t offset = 0;
   for (const TensorToWrite &tensor : tensors) {
     const uint64_t end = offset + tensorBytes(tensor);

@@ -1,5 +1,6 @@
 //===- CheckVariables.cpp - variables, their sources, and graph inputs ----===//
 #include "core/DType.h"
+#include "core/WeightNames.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -111,11 +112,18 @@ void checkOf(const proto::Plan &plan, const proto::Variable &variable, const std
     refuse(place, "its dtype or shape is not that of parameter " + parameter.name());
 }
 
+/// Of a variable: it may be a tensor of checkpoints and exports.
+void checkTensorName(const std::string &name, const std::string &place) {
+  checkName(name, place);
+  if (name == safetensorsNotes)
+    refuse(place, "its name " + name + " is the one under which safetensors files keep notes; rename it in the model");
+}
+
 /// `names`: of variables and aliases so far, and whose they are.
 void checkVariable(const proto::Plan &plan, int index, std::unordered_map<std::string_view, int> &names) {
   const proto::Variable &variable = plan.variables(index);
   const std::string place = describe("variable", index, variable.name());
-  checkName(variable.name(), describe("variable", index, ""));
+  checkTensorName(variable.name(), describe("variable", index, ""));
   if (variable.name().empty())
     refuse(place, "it has no name");
   const auto firstNote = [&](const std::string &name) {
@@ -125,7 +133,7 @@ void checkVariable(const proto::Plan &plan, int index, std::unordered_map<std::s
   if (!names.try_emplace(variable.name(), index).second)
     refuse(place, "another variable or alias has its name" + firstNote(variable.name()));
   for (const std::string &alias : variable.aliases()) {
-    checkName(alias, place + ", an alias");
+    checkTensorName(alias, place + ", an alias");
     if (alias.empty())
       refuse(place, "an alias of it is empty");
     if (!names.try_emplace(alias, index).second)

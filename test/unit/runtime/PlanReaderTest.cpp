@@ -229,6 +229,8 @@ INSTANTIATE_TEST_SUITE_P(Model, PlanReaderRefuses, testing::ValuesIn(modelRules)
 
 const std::vector<BadPlan> variableRules = {
     BAD(NoName, "has no name", variable(p, 0).set_name("")),
+    BAD(NotesName, "safetensors files keep notes", variable(p, 0).set_name("__metadata__")),
+    BAD(NotesAlias, "safetensors files keep notes", variable(p, 0).add_aliases("__metadata__")),
     BAD(NameTwice, "another variable or alias has its name\n  note: variable 0 (", *p.add_variables() = variable(p, 0)),
     BAD(AliasTwice, "names something else too", variable(p, 0).add_aliases("weight")),
     BAD(Kind, "no variable kind 9", variable(p, 0).set_kind(proto::Variable::Kind(9))),
