@@ -1,8 +1,12 @@
 //===- Status.h - the outcome of code that must not throw -----------------===//
 #pragma once
 
+#include "core/Shortening.h"
+
+#include <algorithm>
 #include <array>
 #include <cstdarg>
+#include <cstddef>
 #include <cstdio>
 
 namespace ds {
@@ -16,15 +20,17 @@ public:
   __attribute__((format(printf, 1, 2))) static Status failure(const char *format, ...) {
     Status status;
     status.failed_ = true;
+    std::array<char, 16384> whole; // two of the longest paths, and words between
     va_list arguments;
     va_start(arguments, format);
-    std::vsnprintf(status.text_.data(), status.text_.size(), format, arguments);
+    const int length = std::vsnprintf(whole.data(), whole.size(), format, arguments);
     va_end(arguments);
+    copyShortened({whole.data(), std::min(size_t(std::max(0, length)), whole.size() - 1)}, status.text_);
     return status;
   }
 
   bool ok() const { return !failed_; }
-  /// The sentence of a failure; empty when ok.
+  /// The sentence of a failure, of which a long path lacks the middle; empty when ok.
   const char *message() const { return text_.data(); }
 
 private:

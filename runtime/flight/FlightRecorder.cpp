@@ -2,6 +2,7 @@
 #include "runtime/flight/FlightRecorder.h"
 
 #include "core/AtomicFile.h"
+#include "core/Shortening.h"
 #include "runtime/device/CommandRing.h"
 #include "runtime/flight/FlightFile.h"
 #include "runtime/flight/FlightRank.h"
@@ -77,7 +78,7 @@ void FlightRecorder::hostNow(HostState state, std::string_view work, uint64_t st
   const std::lock_guard<std::mutex> lock(mutex_);
   Stage &stage = stages_[stagesBegun_++ % keptStages];
   stage = {.state = state, .step = step, .number = stagesBegun_, .sinceMs = coarseMs()};
-  std::copy_n(work.begin(), std::min(work.size(), stage.work.size() - 1), stage.work.begin());
+  copyShortened(work, stage.work);
 }
 
 void FlightRecorder::failed(const std::string &error, const std::vector<uint32_t> &missed) noexcept {
