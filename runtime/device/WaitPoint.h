@@ -1,7 +1,8 @@
 //===- WaitPoint.h - wait briefly awake, then asleep ----------------------===//
 #pragma once
 
-#include <algorithm>
+#include "core/RunningClock.h"
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -30,16 +31,13 @@ public:
     sleepers_.fetch_sub(1);
   }
 
-  /// As wait, but gives up after `timeout`; returns whether the condition holds. Time in which the process does not
-  /// run, stopped by a signal or frozen, does not count: no look at the clock says more than a piece.
+  /// As wait, but gives up after `timeout` of a RunningClock; returns whether the condition holds.
   template <typename Condition> bool waitFor(Condition condition, std::chrono::milliseconds timeout) noexcept {
     if (spin(condition))
       return true;
     std::unique_lock<std::mutex> lock(mutex_);
     sleepers_.fetch_add(1);
-    bool holds = condition();
-    for (std::chrono::milliseconds left = timeout; !holds && left.count() > 0; left -= std::min(left, piece))
-      holds = wake_.wait_for(lock, std::min(left, piece), condition);
+    const bool holds = Patience(timeout).wait(wake_, lock, condition);
     sleepers_.fetch_sub(1);
     return holds;
   }
@@ -53,7 +51,6 @@ public:
 
 private:
   static constexpr std::chrono::microseconds awake{50};
-  static constexpr std::chrono::milliseconds piece{100};
 
   template <typename Condition> static bool spin(Condition &condition) noexcept {
     const auto end = std::chrono::steady_clock::now() + awake;

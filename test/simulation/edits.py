@@ -14,6 +14,7 @@ EXECUTOR = "runtime/executor/Executor.cpp"
 GUARD = "runtime/device/RunGuard.h"
 LOCAL_RANKS = "runtime/session/LocalRanks.cpp"
 QUEUE = "runtime/device/HostThreadQueue.cpp"
+RUNNING_CLOCK = "core/RunningClock.h"
 STANDING = "runtime/device/QueueStanding.cpp"
 STORAGE = "runtime/executor/Storage.cpp"
 STORE = "runtime/comm/tcp/TcpStore.cpp"
@@ -46,6 +47,8 @@ HOOKS = [
     # A look costs as much as a switch here: few, then to sleep.
     (WAIT_POINT, "i < 32;", "i < ds::sim::looks();"),
     (WAIT_POINT, "awake{50}", "awake{0}"),
+    # Who sleeps a piece at a time is not missed for long when nobody wakes it.
+    (RUNNING_CLOCK, "piece{100}", "piece{1 << 30}"),
     # So that few bytes make several pieces.
     (TCP_PLANE, "pieceBytes = maxValueBytes", "pieceBytes = 64"),
     # It reads files of the machine that the simulation runs on.

@@ -1,13 +1,13 @@
 //===- MpiChannel.cpp - messages between processes ------------------------===//
 #include "runtime/comm/mpi/MpiChannel.h"
 
+#include "core/RunningClock.h"
 #include "core/Status.h"
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/mpi/MpiTransport.h"
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mpi.h>
@@ -49,10 +49,9 @@ Status MpiChannel::wait(const char *what) noexcept {
     error_ = MPI_Testall(int(started_), requests_.data(), &done, MPI_STATUSES_IGNORE);
     return error_ == MPI_SUCCESS && done != 0;
   };
-  const auto end = std::chrono::steady_clock::now() + transport_.timeout();
-  const bool done = pollUntil(
-      [&] { return error_ == MPI_SUCCESS && allDone(); },
-      [&] { return transport_.stopped() || error_ != MPI_SUCCESS || std::chrono::steady_clock::now() > end; });
+  Patience patience(transport_.timeout());
+  const bool done = pollUntil([&] { return error_ == MPI_SUCCESS && allDone(); },
+                              [&] { return transport_.stopped() || error_ != MPI_SUCCESS || patience.over(); });
   if (done) {
     started_ = 0;
     return Status::success();

@@ -2,6 +2,7 @@
 #include "runtime/comm/mpi/MpiCommunicator.h"
 
 #include "core/DType.h"
+#include "core/RunningClock.h"
 #include "core/Status.h"
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Communicator.h"
@@ -205,8 +206,8 @@ Status MpiCommunicator::wait(const Collective &collective) noexcept {
     error_ = code != MPI_SUCCESS ? code : error_;
     return done != 0;
   };
-  const auto begin = std::chrono::steady_clock::now(), end = begin + transport_.timeout();
-  auto look = begin + countInterval;
+  Patience patience(transport_.timeout());
+  auto look = std::chrono::steady_clock::now() + countInterval;
   const bool done = pollUntil([&] { return error_ == MPI_SUCCESS && allDone(receives_) && allDone(sends_); },
                               [&] {
                                 const auto now = std::chrono::steady_clock::now();
@@ -214,7 +215,7 @@ Status MpiCommunicator::wait(const Collective &collective) noexcept {
                                   countReceived(); // who looks meanwhile sees what this rank still waits for
                                   look = now + countInterval;
                                 }
-                                return transport_.stopped() || error_ != MPI_SUCCESS || now > end;
+                                return transport_.stopped() || error_ != MPI_SUCCESS || patience.over();
                               });
   countReceived();
   if (done)

@@ -2,6 +2,7 @@
 #include "runtime/comm/mpi/MpiTransport.h"
 
 #include "core/Error.h"
+#include "core/RunningClock.h"
 #include "core/Status.h"
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Communicator.h"
@@ -57,10 +58,6 @@ template <typename GiveUp> bool await(MPI_Request &request, const char *call, Gi
   return done;
 }
 
-auto past(std::chrono::milliseconds timeout) {
-  return [end = std::chrono::steady_clock::now() + timeout] { return std::chrono::steady_clock::now() > end; };
-}
-
 /// Of messages over control_.
 constexpr int errorTag = 0, beatTag = 1;
 
@@ -73,7 +70,7 @@ public:
   explicit StartLimit(std::chrono::milliseconds timeout)
       : thread_([this, timeout] {
           std::unique_lock<std::mutex> lock(mutex_);
-          if (changed_.wait_for(lock, timeout, [this] { return started_; }))
+          if (Patience(timeout).wait(changed_, lock, [this] { return started_; }))
             return;
           std::fprintf(stderr, "error: not all processes that the launcher has started came to MPI within %.3g s\n",
                        double(timeout.count()) / 1000);
@@ -154,8 +151,9 @@ MpiTransport::~MpiTransport() {
 
 void MpiTransport::finish() {
   beatsStop_ = true; // while all others still receive them: none may be on its way when MPI ends
-  (void)pollUntil([this] { return beatsStopped_.load(); },
-                  [this, late = past(std::chrono::seconds(1))] { return stopped() || late(); });
+  (void)pollUntil(
+      [this] { return beatsStopped_.load(); },
+      [this, patience = Patience(std::chrono::seconds(1))]() mutable { return stopped() || patience.over(); });
   if (!exchange(0, "the end of the run", /*despiteStop=*/stopped()))
     throw Error(failure().message());
   finished_ = true;
@@ -165,13 +163,13 @@ void MpiTransport::finish() {
 void MpiTransport::sayGoodbye() noexcept {
   MPI_Request all = MPI_REQUEST_NULL;
   MPI_Ibarrier(control_, &all);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  Patience patience(std::chrono::seconds(2));
   (void)pollUntil(
       [&] {
         int done = 0;
         return MPI_Test(&all, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
       },
-      [&] { return std::chrono::steady_clock::now() > end; });
+      [&] { return patience.over(); });
 }
 
 /// No communicator of MPI's own: MPI_Comm_create_group waits for every member, and nothing ends that wait. A rank is in
@@ -289,8 +287,8 @@ void MpiTransport::copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) 
       check(MPI_Irecv(staging_.data(), int(piece.size()), MPI_BYTE, int(from), 0, host_, &request), "MPI_Irecv");
     }
     const std::chrono::milliseconds limit = timeout() + (peer == 0 ? graceOfRankZero : std::chrono::seconds(0));
-    const auto late = past(limit);
-    if (!await(request, "bringing bytes from one rank to another", [&] { return stopped() || late(); })) {
+    Patience patience(limit);
+    if (!await(request, "bringing bytes from one rank to another", [&] { return stopped() || patience.over(); })) {
       stop(Status::failure("rank %u waited %.3g s for rank %u to %s bytes between steps; it stands still or is slower "
                            "than --collective-timeout allows%s",
                            rank_, double(limit.count()) / 1000, peer, rank_ == from ? "take" : "send",
@@ -318,8 +316,9 @@ bool MpiTransport::exchange(uint64_t mine, const char *what, bool despiteStop) n
     int done = 0;
     return MPI_Testall(int(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS && done != 0;
   };
-  const auto late = past(timeout());
-  if (pollUntil([&] { return allDone(valueReceives_) && allDone(valueSends_); }, [&] { return ended() || late(); }))
+  Patience patience(timeout());
+  if (pollUntil([&] { return allDone(valueReceives_) && allDone(valueSends_); },
+                [&] { return ended() || patience.over(); }))
     return true;
   const auto arrived = [&](size_t peer) {
     int received = 0, sent = 0;

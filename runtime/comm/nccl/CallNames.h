@@ -1,6 +1,8 @@
 //===- CallNames.h - numbers for what a stream does -----------------------===//
 #pragma once
 
+#include "core/RunningClock.h"
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -51,7 +53,7 @@ private:
 /// Notices that a stream stays in one collective or message for longer than it may.
 class Overdue {
 public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = RunningClock::Time;
 
   /// To be asked now and then; counts as in Progress.
   bool look(uint64_t begun, uint64_t done, Time now, std::chrono::milliseconds timeout) noexcept {

@@ -2,6 +2,7 @@
 #include "runtime/comm/nccl/NcclConnection.h"
 
 #include "core/Error.h"
+#include "core/RunningClock.h"
 #include "core/Status.h"
 #include "runtime/comm/cuda/Progress.h"
 #include "runtime/comm/nccl/NcclTransport.h"
@@ -20,8 +21,6 @@
 
 namespace ds::runtime {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// How long the members of a communicator that is no longer needed wait for each other before they leave it.
 constexpr std::chrono::seconds farewellTime{10};
@@ -78,9 +77,9 @@ void NcclConnection::connect() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   ncclResult_t code = ncclCommInitRankConfig(&communicator_, int(members_.size()), id, int(index_), &config);
-  const auto end = Clock::now() + transport_.timeout();
+  Patience patience(transport_.timeout());
   if (code == ncclInProgress)
-    code = awaitNccl(communicator_, [&] { return transport_.stopped() || Clock::now() > end; });
+    code = awaitNccl(communicator_, [&] { return transport_.stopped() || patience.over(); });
   if (code == ncclSuccess)
     return;
   const Status why = transport_.stopped() ? transport_.failure() : failure("start", "the communicator", code);
@@ -102,12 +101,12 @@ void NcclConnection::finalize() noexcept {
   (void)cudaSetDevice(transport_.gpu());
   for (void *registration : registrations_)
     (void)ncclCommDeregister(communicator_, registration);
-  const auto end = Clock::now() + farewellTime;
+  Patience patience(farewellTime);
   ncclResult_t code = ncclInProgress;
   if (!transport_.stopped()) { // else it may be in the midst of a call, where NCCL does not finalize
     code = ncclCommFinalize(communicator_);
     if (code == ncclInProgress)
-      code = awaitNccl(communicator_, [&] { return transport_.stopped() || Clock::now() > end; });
+      code = awaitNccl(communicator_, [&] { return transport_.stopped() || patience.over(); });
   }
   (void)(code == ncclSuccess ? ncclCommDestroy(communicator_) : ncclCommAbort(communicator_));
   communicator_ = nullptr;
@@ -143,9 +142,9 @@ Status NcclConnection::accept(ncclResult_t code, const StreamCall &call) const n
 }
 
 Status NcclConnection::settle(ncclResult_t code, const StreamCall &call) const noexcept {
-  const auto end = Clock::now() + transport_.timeout();
+  Patience patience(transport_.timeout());
   if (code == ncclInProgress)
-    code = awaitNccl(communicator_, [&] { return transport_.stopped() || Clock::now() > end; });
+    code = awaitNccl(communicator_, [&] { return transport_.stopped() || patience.over(); });
   if (code == ncclSuccess)
     return Status::success();
   if (transport_.stopped())
@@ -171,7 +170,7 @@ Status NcclConnection::failure(const char *verb, const char *what, ncclResult_t 
                          detail != nullptr ? detail : "");
 }
 
-Status NcclConnection::examine(Clock::time_point now) noexcept {
+Status NcclConnection::examine(RunningClock::Time now) noexcept {
   const CallNames::Name &name = names_[progress_->call];
   if (overdue_.look(progress_->begun, progress_->done, now, transport_.timeout()))
     return failure(name.verb, name.what.data(), ncclInProgress);

@@ -1,11 +1,11 @@
 //===- NcclConnection.h - one communicator of NCCL ------------------------===//
 #pragma once
 
+#include "core/RunningClock.h"
 #include "core/Status.h"
 #include "runtime/comm/cuda/Progress.h"
 #include "runtime/comm/nccl/CallNames.h"
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cuda_runtime_api.h>
@@ -61,7 +61,7 @@ public:
   // For the watchdog.
 
   /// Why the run cannot go on, or success.
-  Status examine(std::chrono::steady_clock::time_point now) noexcept;
+  Status examine(RunningClock::Time now) noexcept;
   /// "in all_gather of h.0 (ranks 0, 1)" to `text`; returns whether the stream is in something.
   bool describe(std::string &text) const;
   uint64_t begun() const noexcept { return progress_->begun; }

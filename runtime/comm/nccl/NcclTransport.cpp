@@ -53,8 +53,8 @@ NcclTransport::~NcclTransport() {
   control_->onStop({});
   done_ = true;
   watchdog_.join();
-  const auto end = std::chrono::steady_clock::now() + abortTime;
-  while (aborting_ && *aborting_ && std::chrono::steady_clock::now() < end)
+  Patience patience(abortTime);
+  while (aborting_ && *aborting_ && !patience.over())
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
@@ -123,7 +123,7 @@ void NcclTransport::watch() noexcept {
 }
 
 Status NcclTransport::examineAll() noexcept {
-  const auto now = std::chrono::steady_clock::now();
+  const RunningClock::Time now = clock_.now();
   const std::lock_guard<std::mutex> lock(mutex_);
   for (NcclConnection *connection : connections_)
     if (Status status = connection->examine(now); !status.ok())

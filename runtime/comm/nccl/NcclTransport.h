@@ -1,6 +1,7 @@
 //===- NcclTransport.h - ranks that are processes with a GPU each ---------===//
 #pragma once
 
+#include "core/RunningClock.h"
 #include "core/Status.h"
 #include "runtime/comm/ControlPlane.h"
 #include "runtime/comm/FailureNotice.h"
@@ -79,6 +80,7 @@ private:
   std::atomic<bool> mine_ = false; // the failure is this rank's own
   std::atomic<bool> done_ = false;
   std::shared_ptr<std::atomic<bool>> aborting_; // until NCCL has aborted
+  RunningClock clock_;                          // the watchdog's
   std::thread watchdog_;                        // last: it uses everything
 };
 

@@ -1,9 +1,8 @@
-//===- Socket.cpp - a TCP connection with deadlines -----------------------===//
+//===- Socket.cpp - a TCP connection with time limits ----------------------===//
 #include "runtime/comm/tcp/Socket.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -66,6 +65,16 @@ Socket listenOnAny(const addrinfo *addresses, int &error) {
   return {};
 }
 
+/// As poll(2) of one descriptor, which can be written to.
+int awaitRoom(int descriptor, Patience &patience) noexcept {
+  pollfd wait{descriptor, POLLOUT, 0};
+  int ready = 0;
+  do
+    ready = ::poll(&wait, 1, int(patience.nextSleep().count()));
+  while (ready == 0 && !patience.over());
+  return ready;
+}
+
 bool gone(ptrdiff_t result) noexcept { return result < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR; }
 
 } // namespace
@@ -89,7 +98,7 @@ ptrdiff_t Socket::writeSome(std::span<const std::byte> source) const noexcept {
   return gone(count) ? -1 : std::max<ptrdiff_t>(0, count);
 }
 
-bool Socket::writeAll(std::span<const std::byte> source, Deadline deadline) const noexcept {
+bool Socket::writeAll(std::span<const std::byte> source, Patience patience) const noexcept {
   while (!source.empty()) {
     const ptrdiff_t count = writeSome(source);
     if (count < 0)
@@ -97,8 +106,7 @@ bool Socket::writeAll(std::span<const std::byte> source, Deadline deadline) cons
     source = source.subspan(size_t(count));
     if (count > 0)
       continue;
-    pollfd wait{descriptor_, POLLOUT, 0};
-    if (::poll(&wait, 1, pollTimeout(deadline)) == 0)
+    if (awaitRoom(descriptor_, patience) == 0)
       return false;
   }
   return true;
@@ -115,7 +123,7 @@ Socket listenOn(const StoreAddress &address, std::string &reason) {
   return socket;
 }
 
-Socket connectTo(const StoreAddress &address, Deadline deadline, std::string &reason) {
+Socket connectTo(const StoreAddress &address, Patience &patience, std::string &reason) {
   const Addresses addresses = resolve(address.host.c_str(), address.port, reason);
   for (const addrinfo *one = addresses.get(); one != nullptr; one = one->ai_next) {
     Socket socket = makeSocket(*one);
@@ -123,9 +131,8 @@ Socket connectTo(const StoreAddress &address, Deadline deadline, std::string &re
     if (!socket.open() || ::connect(socket.descriptor(), one->ai_addr, one->ai_addrlen) != 0)
       error = errno;
     if (error == EINPROGRESS) {
-      pollfd wait{socket.descriptor(), POLLOUT, 0};
       socklen_t size = sizeof error;
-      if (::poll(&wait, 1, pollTimeout(deadline)) <= 0)
+      if (awaitRoom(socket.descriptor(), patience) <= 0)
         error = ETIMEDOUT;
       else
         (void)::getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size);
@@ -162,12 +169,6 @@ std::string reserveDescriptors(uint64_t connections) {
   return "rank 0 keeps a connection for each of " + std::to_string(connections) + " ranks, which takes " +
          std::to_string(connections + others) + " file descriptors, but this process may have " +
          std::to_string(limit.rlim_max) + "; raise the limit (ulimit -Hn)";
-}
-
-int pollTimeout(Deadline deadline) noexcept {
-  const auto left =
-      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
-  return int(std::clamp<decltype(left)>(left, 0, 60000));
 }
 
 } // namespace ds::runtime

@@ -1,7 +1,8 @@
-//===- Socket.h - a TCP connection with deadlines -------------------------===//
+//===- Socket.h - a TCP connection with time limits ------------------------===//
 #pragma once
 
-#include <chrono>
+#include "core/RunningClock.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,8 +10,6 @@
 #include <utility>
 
 namespace ds::runtime {
-
-using Deadline = std::chrono::steady_clock::time_point;
 
 /// Where rank 0 listens.
 struct StoreAddress {
@@ -41,7 +40,7 @@ public:
   /// Bytes taken, 0 where there is no room yet, -1 when the other side has gone.
   ptrdiff_t writeSome(std::span<const std::byte> source) const noexcept;
   /// Returns false when the other side has gone or the time is up.
-  bool writeAll(std::span<const std::byte> source, Deadline deadline) const noexcept;
+  bool writeAll(std::span<const std::byte> source, Patience patience) const noexcept;
 
 private:
   int descriptor_ = -1;
@@ -51,7 +50,7 @@ private:
 Socket listenOn(const StoreAddress &address, std::string &reason);
 
 /// One attempt to connect. Returns a closed socket and why.
-Socket connectTo(const StoreAddress &address, Deadline deadline, std::string &reason);
+Socket connectTo(const StoreAddress &address, Patience &patience, std::string &reason);
 
 /// The next connection of a listening socket, or a closed one where there is none, with errno.
 Socket acceptFrom(const Socket &listener) noexcept;
@@ -61,8 +60,5 @@ bool isExhausted(int error) noexcept;
 
 /// Lets this process have so many connections, as far as its limits allow. Returns why not, or "".
 std::string reserveDescriptors(uint64_t connections);
-
-/// Milliseconds until then for poll(2), at least 0.
-int pollTimeout(Deadline deadline) noexcept;
 
 } // namespace ds::runtime

@@ -1,6 +1,7 @@
 //===- StoreServer.cpp - where the ranks of a run meet over TCP -----------===//
 #include "runtime/comm/tcp/StoreServer.h"
 
+#include "core/RunningClock.h"
 #include "runtime/comm/tcp/Admission.h"
 #include "runtime/comm/tcp/Frame.h"
 #include "runtime/comm/tcp/Hmac.h"
@@ -22,8 +23,6 @@
 
 namespace ds::runtime {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds helloTime{10}, farewellTime{3};
 constexpr int tick = 20; // ms between two looks at the clock
@@ -57,11 +56,11 @@ StoreServer::~StoreServer() {
 }
 
 void StoreServer::serve() noexcept {
-  std::optional<Deadline> end;
+  std::optional<RunningClock::Time> end;
   while (!stop_ || !everyoneLeft()) {
     if (stop_ && !end)
-      end = Clock::now() + farewellTime;
-    if (end && Clock::now() > *end)
+      end = clock_.now() + farewellTime;
+    if (end && clock_.now() > *end)
       return;
     waitForSomething();
     if (!stop_)
@@ -80,7 +79,7 @@ void StoreServer::serve() noexcept {
 
 void StoreServer::waitForSomething() {
   std::vector<pollfd> waits;
-  if (Clock::now() >= listenAgain_)
+  if (clock_.now() >= listenAgain_)
     waits.push_back({listener_.descriptor(), POLLIN, 0});
   for (const Peer &peer : peers_)
     waits.push_back({peer.socket.descriptor(), short(POLLIN | (peer.out.empty() ? 0 : POLLOUT)), 0});
@@ -88,7 +87,7 @@ void StoreServer::waitForSomething() {
 }
 
 void StoreServer::acceptSome() {
-  for (size_t i = 0; i < acceptedATurn && Clock::now() >= listenAgain_; ++i) {
+  for (size_t i = 0; i < acceptedATurn && clock_.now() >= listenAgain_; ++i) {
     Socket socket = acceptFrom(listener_);
     if (!socket.open()) {
       if (isExhausted(errno))
@@ -98,7 +97,7 @@ void StoreServer::acceptSome() {
     const auto strangers = std::ranges::count_if(peers_, [](const Peer &peer) { return !peer.rank; });
     if (size_t(strangers) >= ranks_ + moreStrangersThanRanks)
       (void)dropStranger();
-    peers_.push_back({.socket = std::move(socket), .helloBy = Clock::now() + helloTime});
+    peers_.push_back({.socket = std::move(socket), .helloBy = clock_.now() + helloTime});
   }
 }
 
@@ -106,7 +105,7 @@ void StoreServer::acceptSome() {
 void StoreServer::lackDescriptors() {
   if (dropStranger())
     return;
-  listenAgain_ = Clock::now() + std::chrono::seconds(1); // poll would not wait
+  listenAgain_ = clock_.now() + std::chrono::seconds(1); // poll would not wait
   if (admitted_ < ranks_)
     fail("rank 0 has no file descriptors left for the connections of " + std::to_string(ranks_) + " ranks, of which " +
          std::to_string(admitted_) + " are there; raise the limit (ulimit -n)");
@@ -126,11 +125,11 @@ void StoreServer::read(Peer &peer) {
   const ptrdiff_t count = peer.socket.readSome(bytes);
   if (count > 0) {
     peer.in.add(std::span(bytes).first(size_t(count)));
-    peer.heard = Clock::now();
+    peer.heard = clock_.now();
   }
   for (std::optional<Frame> frame = peer.in.next(); frame && !peer.gone; frame = peer.in.next())
     handle(peer, std::move(*frame));
-  peer.gone |= count < 0 || peer.in.garbage() || (!peer.rank && Clock::now() > peer.helloBy);
+  peer.gone |= count < 0 || peer.in.garbage() || (!peer.rank && clock_.now() > peer.helloBy);
 }
 
 void StoreServer::write(Peer &peer) {
@@ -234,7 +233,7 @@ void StoreServer::put(const Peer &peer, Frame frame) {
 void StoreServer::take(Peer &peer, const Frame &frame) {
   if (peer.wanted)
     return fail("rank " + std::to_string(*peer.rank) + " asked the store before it was answered");
-  peer.wanted = {frame.key, false, Clock::now() + frame.timeout};
+  peer.wanted = {frame.key, false, clock_.now() + frame.timeout};
 }
 
 void StoreServer::gather(Peer &peer, Frame frame) {
@@ -247,7 +246,7 @@ void StoreServer::gather(Peer &peer, Frame frame) {
   std::optional<std::vector<std::byte>> &value = gathering.values[*peer.rank];
   gathering.arrived += value ? 0 : 1;
   value = std::move(frame.value);
-  peer.wanted = {frame.key, true, Clock::now() + frame.timeout};
+  peer.wanted = {frame.key, true, clock_.now() + frame.timeout};
 }
 
 void StoreServer::answerAll() {
@@ -255,7 +254,7 @@ void StoreServer::answerAll() {
     if (peer.wanted && !failure_) {
       if (answer(peer))
         peer.wanted.reset();
-      else if (Clock::now() > peer.wanted->deadline)
+      else if (clock_.now() > peer.wanted->deadline)
         answerLate(peer);
     }
 }
@@ -290,7 +289,7 @@ void StoreServer::answerLate(Peer &peer) {
   for (const Peer &other : peers_)
     if (other.rank)
       attendance[*other.rank].heardMs =
-          int32_t(std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - other.heard).count());
+          int32_t(std::chrono::duration_cast<std::chrono::milliseconds>(clock_.now() - other.heard).count());
   peer.wanted.reset();
   const auto bytes = std::as_bytes(std::span(attendance));
   send(peer, FrameKind::Late, {bytes.begin(), bytes.end()});

@@ -1,6 +1,7 @@
 //===- StoreServer.h - where the ranks of a run meet over TCP -------------===//
 #pragma once
 
+#include "core/RunningClock.h"
 #include "runtime/comm/tcp/Admission.h"
 #include "runtime/comm/tcp/Frame.h"
 #include "runtime/comm/tcp/Socket.h"
@@ -33,14 +34,14 @@ private:
   struct Wanted { ///< what a rank waits for
     std::string key;
     bool gather;
-    Deadline deadline;
+    RunningClock::Time deadline;
   };
   struct Peer {
     Socket socket;
-    Deadline helloBy;
+    RunningClock::Time helloBy;
     std::optional<Admission> admission = {}; // once it has said Hello
     std::optional<uint32_t> rank = {};       // once it has proved to be one
-    Deadline heard = {};                     // when it last sent anything
+    RunningClock::Time heard = {};           // when it last sent anything
     FrameReader in = FrameReader(maxStrangerBytes);
     std::vector<std::byte> out = {};
     std::optional<Wanted> wanted = {};
@@ -86,7 +87,8 @@ private:
   const StoreAddress address_;
   const uint32_t ranks_;
   const RunKey key_;
-  Deadline listenAgain_{}; // not before
+  RunningClock clock_;               // of its thread, as all that follows
+  RunningClock::Time listenAgain_{}; // not before
   std::list<Peer> peers_;
   uint32_t admitted_ = 0; // ranks, since the beginning
   std::map<std::string, Kept> values_;

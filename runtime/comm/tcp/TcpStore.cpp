@@ -2,6 +2,7 @@
 #include "runtime/comm/tcp/TcpStore.h"
 
 #include "core/Error.h"
+#include "core/RunningClock.h"
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/LastHeard.h"
@@ -93,13 +94,13 @@ void TcpStore::listenAsRankZero() {
 
 /// Rank 0 may start later than this one, so a refused connection is tried again.
 void TcpStore::connect(milliseconds timeout) {
-  const Deadline deadline = Clock::now() + timeout;
+  Patience patience(timeout, RunningClock(std::chrono::seconds(10))); // finding the name's address may take some
   std::string reason;
   for (milliseconds pause(10);; pause = std::min(pause * 2, milliseconds(500))) {
-    socket_ = connectTo(address_, deadline, reason);
+    socket_ = connectTo(address_, patience, reason);
     if (socket_.open())
       return;
-    if (Clock::now() + pause > deadline)
+    if (patience.over())
       throw Error("rank " + std::to_string(rank_) + " found no rank 0 at " + address_.text() + " within " +
                   seconds(timeout) + " (" + reason + "); start rank 0 there, which MASTER_ADDR and MASTER_PORT name");
     std::this_thread::sleep_for(pause);
@@ -181,7 +182,7 @@ void TcpStore::finish() {
 
 void TcpStore::send(const Frame &frame) {
   const std::lock_guard<std::mutex> lock(writing_);
-  if (socket_.writeAll(encode(frame), Clock::now() + grace))
+  if (socket_.writeAll(encode(frame), Patience(grace)))
     return;
   const std::lock_guard<std::mutex> reading(mutex_);
   throw Error(
@@ -191,8 +192,9 @@ void TcpStore::send(const Frame &frame) {
 Frame TcpStore::ask(const Frame &frame) {
   send(frame);
   std::unique_lock<std::mutex> lock(mutex_);
-  const bool heard =
-      changed_.wait_for(lock, frame.timeout + grace, [this] { return answer_.has_value() || failure_.has_value(); });
+  const bool heard = Patience(frame.timeout + grace).wait(changed_, lock, [this] {
+    return answer_.has_value() || failure_.has_value();
+  });
   if (failure_ && !answer_) // an answer that came before the failure counts
     throw Error(*failure_);
   if (!heard)

@@ -2,6 +2,7 @@
 #include "runtime/device/cuda/CudaDevice.h"
 
 #include "core/Error.h"
+#include "core/RunningClock.h"
 #include "core/Status.h"
 #include "kernels/KernelRegistry.h"
 #include "runtime/device/Arena.h"
@@ -168,20 +169,21 @@ std::unique_lock<std::mutex> CudaDevice::turnOfRecording() noexcept {
 }
 
 cudaError_t CudaDevice::awaitStream(cudaStream_t stream, std::chrono::milliseconds patience) const noexcept {
-  using Clock = std::chrono::steady_clock;
+  using Time = RunningClock::Time;
   constexpr std::chrono::microseconds awake{200}, asleep{20};
   constexpr std::chrono::seconds timeout{10};
-  const Clock::time_point begin = Clock::now();
-  Clock::time_point failed = Clock::time_point::max();
+  RunningClock clock;
+  const Time begin = clock.now();
+  Time failed = Time::max();
   while (true) {
     const cudaError_t error = cudaStreamQuery(stream);
     if (error != cudaErrorNotReady)
       return error;
     (void)cudaGetLastError(); // else it would be the next launch's
-    const Clock::time_point now = Clock::now();
-    if (guard_.failed() && failed == Clock::time_point::max())
+    const Time now = clock.now();
+    if (guard_.failed() && failed == Time::max())
       failed = now;
-    if (now - begin > patience || (failed != Clock::time_point::max() && now - failed > timeout))
+    if (now - begin > patience || (failed != Time::max() && now - failed > timeout))
       return cudaErrorTimeout;
     if (now - begin > awake)
       std::this_thread::sleep_for(asleep);

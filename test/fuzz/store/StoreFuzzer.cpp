@@ -57,9 +57,7 @@ class Peer {
 public:
   explicit Peer(Socket socket) : socket_(std::move(socket)) {}
 
-  void send(std::span<const std::byte> bytes) const {
-    (void)socket_.writeAll(bytes, std::chrono::steady_clock::now() + 5s);
-  }
+  void send(std::span<const std::byte> bytes) const { (void)socket_.writeAll(bytes, ds::Patience(5s)); }
   void send(const Frame &frame) const { send(encode(frame)); }
   /// What the store says next; none when it has hung up. Aborts where it says nothing for long.
   std::optional<Frame> answer() {

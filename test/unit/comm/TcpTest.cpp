@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "core/Error.h"
+#include "core/RunningClock.h"
 #include "core/Status.h"
 #include "runtime/comm/tcp/Admission.h"
 #include "runtime/comm/tcp/Frame.h"
@@ -17,6 +18,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,6 +31,7 @@
 #include <string>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -139,6 +142,33 @@ TEST(Tcp, BringsBytesAndCollectsFlags) {
   expectNone(errors);
 }
 
+/// Two ranks in a process that is stopped for longer than they wait for each other. The one that comes late does so by
+/// the time in which the process ran.
+TEST(Tcp, AProcessThatWasStoppedHasNotWaited) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto errors = run(freeAddress(), world(2), 1s, [](TcpControlPlane &plane) {
+      if (rankOf(plane) == 1) {
+        std::this_thread::sleep_for(100ms); // rank 0 waits
+        (void)::raise(SIGSTOP);
+        for (Patience patience(300ms); !patience.over();)
+          std::this_thread::sleep_for(5ms);
+      }
+      EXPECT_FALSE(plane.anyOf(false));
+      plane.finish();
+    });
+    expectNone(errors);
+    ::_exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  std::this_thread::sleep_for(1500ms);
+  ASSERT_EQ(::kill(child, SIGCONT), 0);
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 TEST(Tcp, OneRankIsAWorldToo) {
   expectNone(run(freeAddress(), world(1), 30s, [](TcpControlPlane &plane) {
     EXPECT_TRUE(plane.anyOf(true));
@@ -173,8 +203,9 @@ TEST(Tcp, ListensNowhereButAtMasterAddr) {
   const StoreAddress address = freeAddress();
   expectNone(run(address, world(2), 30s, [&](TcpControlPlane &plane) {
     std::string reason;
-    EXPECT_TRUE(connectTo(address, std::chrono::steady_clock::now() + 5s, reason).open()) << reason;
-    EXPECT_FALSE(connectTo({"127.0.0.2", address.port}, std::chrono::steady_clock::now() + 5s, reason).open());
+    Patience patience(5s);
+    EXPECT_TRUE(connectTo(address, patience, reason).open()) << reason;
+    EXPECT_FALSE(connectTo({"127.0.0.2", address.port}, patience, reason).open());
     plane.finish();
   }));
 }
@@ -255,9 +286,10 @@ TEST(Tcp, RefusesWorldsOfOtherSizes) {
 
 void sendTo(const StoreAddress &address, std::span<const std::byte> bytes) {
   std::string reason;
-  const Socket socket = connectTo(address, std::chrono::steady_clock::now() + 5s, reason);
+  Patience patience(5s);
+  const Socket socket = connectTo(address, patience, reason);
   if (socket.open())
-    (void)socket.writeAll(bytes, std::chrono::steady_clock::now() + 5s);
+    (void)socket.writeAll(bytes, Patience(5s));
 }
 
 /// Scanners and other programs' clients knock on every port.
@@ -321,9 +353,10 @@ class Stranger {
 public:
   explicit Stranger(const StoreAddress &address) {
     std::string reason;
-    socket_ = connectTo(address, std::chrono::steady_clock::now() + 5s, reason);
+    Patience patience(5s);
+    socket_ = connectTo(address, patience, reason);
   }
-  void send(const Frame &frame) { (void)socket_.writeAll(encode(frame), std::chrono::steady_clock::now() + 5s); }
+  void send(const Frame &frame) { (void)socket_.writeAll(encode(frame), Patience(5s)); }
   /// The next frame, or none once the store has closed the connection.
   std::optional<Frame> hear() {
     for (const auto end = std::chrono::steady_clock::now() + 5s; std::chrono::steady_clock::now() < end;) {
@@ -463,7 +496,7 @@ TEST(Tcp, NoticesThatRankZeroIsSomethingElse) {
     while (!client.open())
       client = acceptFrom(listener);
     const std::string answer = "HTTP/1.1 400 Bad Request\r\n\r\n";
-    (void)client.writeAll(std::as_bytes(std::span(answer)), std::chrono::steady_clock::now() + 5s);
+    (void)client.writeAll(std::as_bytes(std::span(answer)), Patience(5s));
     std::this_thread::sleep_for(300ms);
   });
   EXPECT_EQ(runMember(address, {1, 2}, 10s, {}), "something answers at " + address.text() +

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <gtest/gtest.h>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -241,10 +242,19 @@ TEST_F(MpiTest, SaysThatMpiIsMissing) {
               "MPI, by which they would talk, cannot be loaded");
 }
 
-/// Sends a signal to rank 1 in the middle of a run without end.
+/// Sends signals to ranks in the middle of a run without end.
 class MpiSignalTest : public MpiTest {
 protected:
+  void send(int signal, int rank) const {
+    ::kill(std::stoi(readFile(folder / ("pid." + std::to_string(rank)))), signal);
+  }
+
+  /// To rank 1.
   Outcome runUntil(int signal, const PlanBuilder &builder, const std::string &arguments, int processes = 3) {
+    return runUntil([&] { send(signal, 1); }, builder, arguments, processes);
+  }
+  Outcome runUntil(const std::function<void()> &disturb, const PlanBuilder &builder, const std::string &arguments,
+                   int processes) {
     write(builder);
     writeFile(folder / "pid.sh", "#!/bin/sh\necho $$ > " + folder / "pid." + "$OMPI_COMM_WORLD_RANK\nexec \"$@\"\n");
     std::thread sender([&] {
@@ -252,7 +262,7 @@ protected:
       while (lines() < 20)
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
       sent_ = std::chrono::steady_clock::now();
-      ::kill(std::stoi(readFile(folder / "pid.1")), signal);
+      disturb();
     });
     const Outcome outcome =
         mpirun(processes, "--steps 1000000000 --metrics " + folder / "m" + " --export " + folder / "w " + arguments,
@@ -333,6 +343,27 @@ TEST_F(MpiSignalTest, NamesAStageThatStandsStill) {
 
 TEST_F(MpiSignalTest, NamesARankThatStandsStillBetweenSteps) {
   expectNamesRank1(runUntil(SIGSTOP, planWithoutCollectives(3), "--collective-timeout 3"));
+}
+
+/// As Ctrl-Z does: each of the two may wait for the other at that moment.
+TEST_F(MpiSignalTest, AJobThatWasStoppedGoesOn) {
+  const auto lines = [&] { return readLines(folder / "m").size(); };
+  size_t before = 0, after = 0;
+  const auto disturb = [&] {
+    for (const int rank : {0, 1})
+      send(SIGSTOP, rank);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    before = lines();
+    for (const int rank : {0, 1})
+      send(SIGCONT, rank);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    after = lines();
+    send(SIGTERM, 1);
+  };
+  const Outcome outcome = runUntil(disturb, shardedPlan(2, 2), "--collective-timeout 1", 2);
+  EXPECT_GT(after, before);
+  EXPECT_EQ(linesWith(outcome.errors, "waited").size(), 0u) << outcome.errors;
+  EXPECT_GE(linesWith(outcome.errors, "stopped by a signal after step").size(), 1u) << outcome.errors;
 }
 
 class MpiSlowFileTest : public MpiTest {
