@@ -348,11 +348,8 @@ void Training::openData() {
   for (const Dataset *data : {data_.get(), evaluationData_.get()})
     if (data && hasRankZero())
       unread.merge(data->unread());
-  std::string names;
-  for (const std::string &name : unread)
-    names += (names.empty() ? "" : ", ") + name;
-  if (!names.empty())
-    notes_.push_back("the data has " + names + ", which the model of this plan does not take");
+  if (const std::string note = unread_.note(unread); !note.empty())
+    notes_.push_back(note);
   if (data_)
     steps_ = options_.steps.value_or((data_->samples() + samplesPerStep() - 1) / samplesPerStep());
   if (arriving_)
@@ -449,6 +446,8 @@ void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop)
       endOfData(done, observer, stop);
       break;
     }
+    if (const std::string note = arriving_ ? unread_.note(samples->data->unread()) : ""; !note.empty())
+      observer.noted(note.c_str());
     step(++done, *samples, observer);
     const bool more = done < steps_ || evaluationIsDue(done); // the export looks for itself
     const bool asked = settle(done, (stop || timeIsUp()) && more, observer);

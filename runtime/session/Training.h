@@ -8,6 +8,7 @@
 #include "runtime/data/ArrivingData.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/InputSpec.h"
+#include "runtime/data/UnreadColumns.h"
 #include "runtime/flight/FlightFile.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/DeviceChoice.h"
@@ -193,6 +194,7 @@ private:
   std::unique_ptr<plan::proto::Plan> plan_;
   std::unique_ptr<Dataset> data_, evaluationData_;
   std::unique_ptr<ArrivingData> arriving_; // instead of data_
+  UnreadColumns unread_;                   // of both, and of the evaluation's
   std::unique_ptr<Trace> trace_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<StateShares> shares_; // what of the state each rank saves

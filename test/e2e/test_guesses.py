@@ -53,8 +53,9 @@ def test_tensors_that_the_model_does_not_take_are_named(old_file, tools, tmp_pat
     tools("ds-opt", "compile", old_file, "--config", write_config(tmp_path / "c.json", micro=2), "-o", tmp_path / "m.dsplan")
     data = {"x": torch.randn(4, 4), "y": torch.tensor([0, 1, 2, 0])}
     save_file({**data, "weights": torch.ones(4), "mask": torch.ones(4, 4)}, tmp_path / "d.safetensors")
-    said = tools("ds-run", tmp_path / "m.dsplan", "--data", tmp_path / "d.safetensors", "--quiet").stderr
-    assert said == "note: the data has mask, weights, which the model of this plan does not take\n"
+    for source, lines in ((tmp_path / "d.safetensors", ""), ("-", f"{tmp_path / 'd.safetensors'}\n" * 2)):  # once, whatever how many files have them
+        said = tools("ds-run", tmp_path / "m.dsplan", "--data", source, "--quiet", input=lines).stderr
+        assert said == "note: the data has mask, weights, which the model of this plan does not take\n"
     save_file(data, tmp_path / "d.safetensors")
     assert tools("ds-run", tmp_path / "m.dsplan", "--data", tmp_path / "d.safetensors", "--quiet").stderr == ""
 

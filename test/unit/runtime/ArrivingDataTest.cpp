@@ -3,6 +3,7 @@
 #include "core/DType.h"
 #include "core/Error.h"
 #include "runtime/data/InputSpec.h"
+#include "runtime/data/UnreadColumns.h"
 #include "test/unit/runtime/Files.h"
 
 #include <array>
@@ -16,6 +17,7 @@
 #include <string_view>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace ds::test {
@@ -67,6 +69,28 @@ protected:
 };
 
 using Step = std::vector<int64_t>;
+
+/// As of data that is there from the beginning; a column that each file has is named once.
+TEST_F(Arriving, NamesColumnsThatNoInputTakes) {
+  runtime::UnreadColumns unread;
+  const std::string empty = R"(":{"dtype":"I64","shape":[0],"data_offsets":[0,0]},)";
+  for (const auto &[columns, note] : {std::pair(std::vector<std::string>{}, ""),
+                                      std::pair(std::vector<std::string>{"mask", "a"},
+                                                "the data has a, mask, which the model of this plan does not take"),
+                                      std::pair(std::vector<std::string>{"mask"}, ""),
+                                      std::pair(std::vector<std::string>{"b", "mask"},
+                                                "the data has b, which the model of this plan does not take")}) {
+    std::string entries;
+    for (const std::string &column : columns)
+      entries += "\"" + column + empty;
+    writeFile(folder / "c", safetensors("{" + entries + R"("x":{"dtype":"I64","shape":[2],"data_offsets":[0,16]}})",
+                                        bytesOf(std::vector<int64_t>{1, 2})));
+    say(folder / "c\n");
+    const std::optional<ArrivingData::Samples> samples = data.next([] { return false; });
+    ASSERT_TRUE(samples);
+    EXPECT_EQ(unread.note(samples->data->unread()), note);
+  }
+}
 
 TEST_F(Arriving, TakesEachSampleOnceInTheOrderOfTheLines) {
   const std::string a = file("a", {1, 2}), b = file("b", {3, 4, 5, 6});
