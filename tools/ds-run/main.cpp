@@ -132,8 +132,9 @@ void train(Arguments &arguments, const std::string &commandLine, runtime::Flight
   Progress progress(training.steps(), detailOf(arguments));
   if (certificate && training.hasRankZero())
     progress.noted(("certificate " + certificate->hash() + " of plan " + certificate->planHash()).c_str());
-  for (const std::string &note : training.notes())
-    progress.noted(note.c_str());
+  if (training.hasRankZero())
+    for (const std::string &note : training.notes())
+      progress.noted(note.c_str());
   if (const std::string epochs = training.epochs(); !epochs.empty() && training.hasRankZero() && !arguments.quiet)
     progress.noted(epochs.c_str());
   std::optional<runtime::Monitor> monitor;

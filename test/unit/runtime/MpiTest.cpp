@@ -229,6 +229,17 @@ TEST_F(MpiTest, ActsAlikeWhereALossIsNotFinite) {
   EXPECT_EQ(readFile(folder / "w"), readFile(folder / "threads"));
 }
 
+/// A checkpoint of an older version resumes, and its note stands there once.
+TEST_F(MpiTest, OneRankSaysTheNotes) {
+  write(shardedPlan(2, 2));
+  EXPECT_EQ(mpirun(2, "--steps 1 --save " + folder / "s").code, 0);
+  const std::string path = folder / "s/global_step1/manifest.json", text = readFile(path);
+  writeFile(path, text.substr(0, text.rfind(",\n \"sha256\"")) + "\n}\n");
+  const Outcome outcome = mpirun(2, "--steps 2 --resume " + folder / "s");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_EQ(linesWith(outcome.errors, "has no SHA-256 of its own").size(), 1u) << outcome.errors;
+}
+
 TEST_F(MpiTest, SaysThatMpiIsMissing) {
   write(shardedPlan(2, 2));
   std::filesystem::create_directory(folder / "bin");
