@@ -111,6 +111,10 @@ double Constant::firstAsDouble() const {
   case DType::F16:
   case DType::BF16:
     return llvm::bit_cast<double>(convertBits(data<uint16_t>()[offset_], dtype_, DType::F64));
+  case DType::U16:
+    return double(data<uint16_t>()[offset_]);
+  case DType::U32:
+    return double(data<uint32_t>()[offset_]);
   default:
     return double(data<uint8_t>()[offset_]);
   }
@@ -150,6 +154,8 @@ std::vector<int64_t> Constant::toIntegers(int64_t limit) const {
   forEachElement<1>(shape_, {strides_}, {offset_}, [&](const std::array<int64_t, 1> &at) {
     result.push_back(dtype_ == DType::I64   ? data<int64_t>()[at[0]]
                      : dtype_ == DType::I32 ? data<int32_t>()[at[0]]
+                     : dtype_ == DType::U32 ? data<uint32_t>()[at[0]]
+                     : dtype_ == DType::U16 ? data<uint16_t>()[at[0]]
                                             : data<uint8_t>()[at[0]]);
   });
   return result;

@@ -242,6 +242,12 @@ template <typename From> Constant castFrom(const Constant &input, DType to, Fold
     return map<int32_t, From>(to, input, budget, convert<int32_t, From>);
   case DType::I64:
     return map<int64_t, From>(to, input, budget, convert<int64_t, From>);
+  case DType::U8:
+    return map<uint8_t, From>(to, input, budget, convert<uint8_t, From>);
+  case DType::U16:
+    return map<uint16_t, From>(to, input, budget, convert<uint16_t, From>);
+  case DType::U32:
+    return map<uint32_t, From>(to, input, budget, convert<uint32_t, From>);
   default:
     return map<uint8_t, From>(DType::Bool, input, budget, [](From x) { return x != 0; });
   }
@@ -275,6 +281,12 @@ std::optional<Constant> foldBinary(BinaryFold kind, const Constant &lhs, const C
     return run(int32_t());
   case DType::I64:
     return run(int64_t());
+  case DType::U8:
+    return run(uint8_t());
+  case DType::U16:
+    return run(uint16_t());
+  case DType::U32:
+    return run(uint32_t());
   case DType::Bool:
     return logic(kind, lhs, rhs, shape, budget);
   default: // floats of 16 bits are computed as float32
@@ -292,6 +304,12 @@ std::optional<Constant> foldUnary(UnaryFold kind, const Constant &input, FoldBud
     return numberFunction<int32_t>(kind, input, budget);
   case DType::I64:
     return numberFunction<int64_t>(kind, input, budget);
+  case DType::U8:
+    return numberFunction<uint8_t>(kind, input, budget);
+  case DType::U16:
+    return numberFunction<uint16_t>(kind, input, budget);
+  case DType::U32:
+    return numberFunction<uint32_t>(kind, input, budget);
   default:
     if (kind != UnaryFold::Not || input.dtype() != DType::Bool)
       return std::nullopt;
@@ -332,6 +350,10 @@ Constant foldCast(const Constant &input, DType to, FoldBudget &budget) {
     return castFrom<int32_t>(input, to, budget);
   case DType::I64:
     return castFrom<int64_t>(input, to, budget);
+  case DType::U16:
+    return castFrom<uint16_t>(input, to, budget);
+  case DType::U32:
+    return castFrom<uint32_t>(input, to, budget);
   default:
     return castFrom<uint8_t>(input, to, budget);
   }

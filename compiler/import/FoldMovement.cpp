@@ -31,6 +31,12 @@ template <typename F> std::optional<Constant> byNumber(DType dtype, F f) {
     return f(int32_t());
   case DType::I64:
     return f(int64_t());
+  case DType::U8:
+    return f(uint8_t());
+  case DType::U16:
+    return f(uint16_t());
+  case DType::U32:
+    return f(uint32_t());
   default:
     return std::nullopt;
   }

@@ -28,6 +28,8 @@ OwningOpRef<ModuleOp> GraphImporter::run() {
   for (const auto &[variable, value] : algorithm_.updates)
     roots.push_back(value);
   const std::vector<const FlatNode *> nodes = neededNodes(roots, needed);
+  if (options_.results == ImportOptions::Results::Loss)
+    checkStateIsCarried(graph_, metadata_, needed);
   countUses(nodes);
   for (const std::string &root : roots)
     ++uses_[root];

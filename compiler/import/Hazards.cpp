@@ -146,6 +146,19 @@ bool lostBatchNormTraining(const onnx::NodeProto &node, const Metadata &metadata
   return node.input_size() > 3 && metadata.mutatedBuffers.count(node.input(3)) != 0;
 }
 
+void checkStateIsCarried(const FlatGraph &graph, const Metadata &metadata, const std::set<std::string> &needed) {
+  std::set<std::string> statistics;
+  for (const FlatNode &node : graph.nodes)
+    if (node.proto->op_type() == "BatchNormalization" && node.proto->input_size() > 4)
+      statistics.insert({node.proto->input(3), node.proto->input(4)});
+  for (const std::string &buffer : metadata.mutatedBuffers)
+    if (needed.count(buffer) && !statistics.count(buffer))
+      throw Failure("forward changes the buffer '" + buffer +
+                    "', and a plan would keep its first value; only the running " +
+                    "statistics of batch normalizations are carried from step to step: compute it from the batch, or " +
+                    "leave its update out of forward");
+}
+
 bool cameFrom(const onnx::NodeProto &node, std::string_view name) {
   const std::string *text = findEntry(node.metadata_props(), "pkg.torch.onnx.fx_node");
   static const std::string mark = "[target=torch.ops.";

@@ -3,8 +3,6 @@
 
 #include "compiler/import/files/Failure.h"
 
-#include "llvm/Support/ErrorHandling.h"
-
 using namespace mlir;
 
 namespace ds::import {
@@ -28,6 +26,19 @@ std::optional<DType> dtypeFromOnnx(int number) {
 
 std::optional<DType> valueTypeFromOnnx(int number) {
   return number == 10 ? DType::F16 : number == 16 ? DType::BF16 : dtypeFromOnnx(number);
+}
+
+std::optional<DType> knownTypeFromOnnx(int number) {
+  switch (number) {
+  case 2:
+    return DType::U8;
+  case 4:
+    return DType::U16;
+  case 12:
+    return DType::U32;
+  default:
+    return valueTypeFromOnnx(number);
+  }
 }
 
 std::string onnxTypeName(int number) {
@@ -58,7 +69,8 @@ Type elementType(MLIRContext *context, DType dtype) {
   case DType::Bool:
     return IntegerType::get(context, 1);
   default:
-    llvm_unreachable("valueTypeFromOnnx yields no other");
+    throw Failure(std::string(name(dtype)) + " values are for constants alone, and here they meet what is fed or " +
+                  "trained; cast them to int64, bool or float32 first");
   }
 }
 

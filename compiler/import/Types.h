@@ -15,9 +15,12 @@ namespace ds::import {
 std::optional<DType> dtypeFromOnnx(int number);
 /// The same for values between operators, which may also be of 16 bits.
 std::optional<DType> valueTypeFromOnnx(int number);
+/// The same for values that are known while importing: unsigned integers, too.
+std::optional<DType> knownTypeFromOnnx(int number);
 /// The name of a number of ONNX's DataType, as PyTorch spells it, e.g. "bfloat16".
 std::string onnxTypeName(int number);
 
+/// Throws Failure for what is known while importing only.
 mlir::Type elementType(mlir::MLIRContext *context, DType dtype);
 mlir::RankedTensorType tensorType(mlir::MLIRContext *context, DType dtype, const Shape &shape);
 DType dtypeOf(mlir::Type element);

@@ -17,15 +17,18 @@ namespace ds::import {
 static constexpr int64_t maxFoldedBuffer = 65536;
 
 DType Variable::dtype() const {
-  if (std::optional<DType> dtype = dtypeFromOnnx(onnxType))
+  if (std::optional<DType> dtype = foldable ? knownTypeFromOnnx(onnxType) : dtypeFromOnnx(onnxType))
     return *dtype;
+  const std::optional<DType> known = knownTypeFromOnnx(onnxType);
   throw Failure("initializer '" + name + "' is " + onnxTypeName(onnxType) +
                 "; float32 and float64 parameters, and int32, int64 and bool buffers are supported" +
                 (onnxType == 10 || onnxType == 16
                      ? "; export the model in float32 (module.float()), give half weights by "
                        "--weights FOLDER, and compute in bfloat16 by \"bf16\": {\"enabled\": "
                        "true} in the configuration"
-                     : ""));
+                 : known ? "; a buffer of 65,536 elements or fewer that is not saved may be " + onnxTypeName(onnxType) +
+                               " (register_buffer(..., persistent=False))"
+                         : ""));
 }
 
 /// What a training step adds has names like w::exp_avg and optimizer::step, and files of weights keep notes
@@ -120,7 +123,7 @@ static bool looksTrained(const Variable &variable) {
 }
 
 void Variables::classify(Variable &variable) {
-  const std::optional<DType> dtype = dtypeFromOnnx(variable.onnxType);
+  const std::optional<DType> dtype = knownTypeFromOnnx(variable.onnxType);
   const bool isFloat = !dtype || ds::isFloat(*dtype);
   auto note = metadata_.values.find(variable.name);
   if (note != metadata_.values.end())
@@ -211,11 +214,16 @@ void Variables::refuseMissing() const {
   for (const Variable &variable : variables_)
     if (!variable.tensor && nameInWeights(variable).empty() && !algorithm_.drawn.count(variable.name))
       missing.push_back("'" + variable.name + "'");
+  const bool areExperts =
+      llvm::all_of(missing, [](const std::string &name) { return name.find(".experts.") != std::string::npos; });
   throw Failure(
       (missing.size() == 1 ? "parameter " + missing[0] + " is" : std::to_string(missing.size()) + " parameters are") +
       " neither in the model nor in the file that --weights names" +
       (missing.size() == 1 ? "" : ": " + firstNames(missing)) +
-      "; names must be the same but for a prefix such as model. or module.");
+      (areExperts
+           ? "; a folder has the matrices of each expert apart, which models/export.py joins where it is not given "
+             "--no-weights"
+           : "; names must be the same but for a prefix such as model. or module."));
 }
 
 /// Names that differ in a number alone, as those of layers do, once: "h.*.attn.weight".

@@ -39,9 +39,12 @@ std::vector<char> typedElements(const onnx::TensorProto &tensor, DType dtype) {
     return convertElements<int64_t>(tensor.int64_data());
   case DType::I32:
     return convertElements<int32_t>(tensor.int32_data());
+  case DType::U32:
+    return convertElements<uint32_t>(tensor.uint64_data());
+  case DType::U16:
   case DType::F16:
   case DType::BF16:
-    return convertElements<uint16_t>(tensor.int32_data()); // their bits
+    return convertElements<uint16_t>(tensor.int32_data()); // of floats their bits
   default:
     return convertElements<uint8_t>(tensor.int32_data());
   }
@@ -79,10 +82,10 @@ std::vector<char> literalElements(const onnx::TensorProto &tensor, DType dtype, 
 }
 
 Constant literalConstant(const onnx::TensorProto &tensor, const std::string &what, FoldBudget &budget) {
-  const std::optional<DType> dtype = valueTypeFromOnnx(tensor.data_type());
+  const std::optional<DType> dtype = knownTypeFromOnnx(tensor.data_type());
   if (!dtype)
     throw Failure(what + " is " + onnxTypeName(tensor.data_type()) +
-                  "; float32, float64, float16, bfloat16, int32, int64 and bool are supported");
+                  "; float32, float64, float16, bfloat16, int32, int64, uint8, uint16, uint32 and bool are supported");
   if (tensor.data_location() == 1)
     throw Failure(what + " has external data; only initializers of the model may");
   const Shape shape = shapeOf(tensor);

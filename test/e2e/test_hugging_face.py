@@ -2,14 +2,18 @@
 
 import json
 import shutil
+import sys
 
 import numpy
 import pytest
 import torch
 import transformers
-from conftest import write_config
+from conftest import REPOSITORY, write_config
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+
+sys.path.insert(0, str(REPOSITORY / "models"))
+import export as exporter  # noqa: E402
 
 SEQ, STEPS = 32, 3
 MODELS = {
@@ -185,6 +189,28 @@ def test_trained_models_load_in_transformers(name, dtype, shards, tools, tmp_pat
     assert evaluated == [pytest.approx(loss, rel=1e-5)]
 
 
+def test_a_class_that_got_new_names_goes_back(tools, tmp_path):
+    """ViT's parameters have other names than its files: weights come from them, and go back."""
+    torch.manual_seed(0)
+    model = transformers.ViTForImageClassification(transformers.ViTConfig(hidden_size=16, intermediate_size=16, num_hidden_layers=1,
+                                                                          num_attention_heads=2, image_size=16, patch_size=8))
+    model.save_pretrained(tmp_path / "vit")
+    names = load_file(tmp_path / "vit" / "model.safetensors").keys()
+    assert "vit.encoder.layer.0.attention.attention.key.weight" in names and "vit.layers.0.attention.k_proj.weight" in dict(model.named_parameters())
+    assert exporter.main([str(tmp_path / "vit"), "--no-weights", "--out", str(tmp_path / "onnx")]) == 0
+    tools("ds-opt", "compile", tmp_path / "onnx", "--config", write_config(tmp_path / "c.json", 2), "--weights", tmp_path / "vit",
+          "-o", tmp_path / "m.dsplan")
+    save_file({"pixel_values": torch.randn(2, 3, 16, 16), "labels": torch.tensor([0, 1])}, tmp_path / "data.safetensors")
+    for steps, out in ((0, "before"), (1, "after")):
+        tools.train(tmp_path / "m.dsplan", tmp_path / "data.safetensors", steps, "--export", tmp_path / f"{out}.safetensors")
+        tools("ds-run", "export", tmp_path / f"{out}.safetensors", "--hf", tmp_path / out, "--like", tmp_path / "vit")
+        loaded, info = transformers.ViTForImageClassification.from_pretrained(tmp_path / out, output_loading_info=True)
+        assert not info["missing_keys"] and not info["unexpected_keys"] and load_file(tmp_path / out / "model.safetensors").keys() == names
+        ours = load_file(tmp_path / f"{out}.safetensors")
+        assert all(torch.equal(value, ours[name]) for name, value in loaded.state_dict().items())
+        assert all(torch.equal(value, ours[name]) == (out == "before") for name, value in model.state_dict().items() if "k_proj.bias" not in name)
+
+
 def test_export_refusals(gpt2, tools, tmp_path):
     folder, plan, data = gpt2
     tools("ds-run", plan, "--data", data, "--steps", 1, "--weights", folder, "--export", tmp_path / "w.safetensors", "--quiet")
@@ -264,6 +290,7 @@ def test_experts_apart_are_no_weights(tools, tmp_path):
     message = tools.refused("ds-opt", "compile", tmp_path / "bare", "--config", write_config(tmp_path / "c.json", 2), "--weights", folder,
                             "-o", tmp_path / "m.dsplan")
     assert "experts.gate_up_proj" in message and "neither in the model nor in the file that --weights names" in message
+    assert "which models/export.py joins where it is not given --no-weights" in message
 
 
 def test_checkpoints_are_listed_and_verified(gpt2, tools, tmp_path):

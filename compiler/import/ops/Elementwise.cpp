@@ -247,14 +247,12 @@ static int castTarget(Node &node) {
 
 void castTo(Node &node) {
   const int number = castTarget(node);
-  const std::optional<DType> to = valueTypeFromOnnx(number);
+  const std::optional<DType> to =
+      node.graph().known(node.in(0)) ? knownTypeFromOnnx(number) : valueTypeFromOnnx(number);
   if (!to)
     throw Failure("casts to " + onnxTypeName(number) +
                   ", which is not available yet; float32, float64, float16, bfloat16, int32, int64 and bool are" +
-                  (number == 2 // uint8
-                       ? "; torch.eye and byte masks are written so: make such a matrix once, as a buffer of the "
-                         "module (self.register_buffer(\"eye\", torch.eye(n)))"
-                       : ""));
+                  (knownTypeFromOnnx(number) ? ", and of constants uint8, uint16 and uint32" : ""));
   node.set(0, cast(node, node.in(0), *to));
 }
 

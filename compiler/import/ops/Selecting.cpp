@@ -112,6 +112,10 @@ static Distinct distinctSlices(const Constant &rows, bool sorted) {
     return distinct<int32_t>(bytes, slices, sorted);
   case DType::I64:
     return distinct<int64_t>(bytes, slices, sorted);
+  case DType::U16:
+    return distinct<uint16_t>(bytes, slices, sorted);
+  case DType::U32:
+    return distinct<uint32_t>(bytes, slices, sorted);
   default:
     return distinct<uint8_t>(bytes, slices, sorted);
   }

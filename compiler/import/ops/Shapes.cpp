@@ -61,7 +61,7 @@ void eyeLike(Node &node) {
   if (like.rank() != 2)
     throw Failure("the input must be a matrix, not " + toString(like.shape));
   const auto number = int(node.integerAttr("dtype", 0));
-  const std::optional<DType> dtype = number == 0 ? like.dtype : dtypeFromOnnx(number);
+  const std::optional<DType> dtype = number == 0 ? like.dtype : knownTypeFromOnnx(number);
   if (!dtype)
     throw Failure("the result would be " + onnxTypeName(number) + ", which is not available yet");
   const int64_t rows = like.shape[0], columns = like.shape[1];

@@ -63,6 +63,22 @@ TEST(Fold, CastsSaturate) {
   EXPECT_EQ(foldCast(from, DType::Bool, budget()).toIntegers(), (std::vector<int64_t>{1, 1, 1, 1, 1}));
 }
 
+TEST(Fold, UnsignedIntegersAreComputedInTheirOwnWidth) {
+  for (const auto &[type, top] : {std::pair(DType::U8, int64_t(255)), {DType::U16, 65535}, {DType::U32, 4294967295}}) {
+    const Constant row = foldCast(Constant::integers({-1, 0, 3}), type, budget());
+    EXPECT_EQ(row.toIntegers(), (std::vector<int64_t>{top, 0, 3}));
+    EXPECT_EQ(row.firstAsDouble(), double(top));
+    const auto with = [&](BinaryFold kind) { return foldBinary(kind, row, row, {3}, budget())->toIntegers(); };
+    EXPECT_EQ(with(BinaryFold::Add), (std::vector<int64_t>{top - 1, 0, 6}));
+    EXPECT_EQ(with(BinaryFold::GreaterEqual), (std::vector<int64_t>{1, 1, 1}));
+    EXPECT_EQ(foldUnary(UnaryFold::Neg, row, budget())->toIntegers(), (std::vector<int64_t>{1, 0, top - 2}));
+    EXPECT_EQ(foldReduce(ReduceFold::Sum, row, {0}, budget())->toIntegers(), (std::vector<int64_t>{2}));
+    EXPECT_EQ(foldCast(row, DType::I64, budget()).toIntegers(), (std::vector<int64_t>{top, 0, 3}));
+    EXPECT_EQ(foldCast(row, DType::Bool, budget()).toIntegers(), (std::vector<int64_t>{1, 0, 1}));
+    EXPECT_EQ(foldCast(floats({-2.5f, 2.5f, 1e30f}), type, budget()).toIntegers(), (std::vector<int64_t>{0, 2, top}));
+  }
+}
+
 TEST(Fold, ReducesOverAxes) {
   const Constant square = foldReshape(Constant::integers({1, 2, 3, 4, 5, 6}), {2, 3}, budget());
   EXPECT_EQ(foldReduce(ReduceFold::Sum, square, {0}, budget())->toIntegers(), (std::vector<int64_t>{5, 7, 9}));
