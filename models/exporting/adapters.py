@@ -22,10 +22,15 @@ def add_adapters(module, rank: int, targets: str):
     """Freezes `module` and gives every linear layer whose name matches `targets` an adapter; names stay as they are."""
     for parameter in module.parameters():
         parameter.requires_grad_(False)
-    pattern, adapted = re.compile(targets), set()
+    pattern, adapted, holders = re.compile(targets), set(), {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        holders.setdefault(id(parameter), []).append(name)
     for name, layer in module.named_modules():
         shape = _shape(layer)
         if shape and pattern.search(name) and layer not in adapted:
+            others = [other for other in holders[id(layer.weight)] if module.get_submodule(other.rpartition(".")[0]) is not layer]
+            if others:
+                raise Refusal(f"--lora: the weight of {name} is also {others[0]}, so its adapter could not be merged; leave it out of --lora-targets")
             _adapt(layer, *shape, rank)
             adapted.add(layer)
     if not adapted:

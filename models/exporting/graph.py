@@ -127,6 +127,9 @@ def model_metadata(model: Model, proto) -> dict:
     groups = {}
     for name, parameter in named.items():
         groups.setdefault(id(parameter), []).append(name)
+    for name, saved in saved_names(model.module).items():
+        if saved not in groups[id(named[name])]:
+            groups[id(named[name])].append(saved)
     return {
         "model": {"name": model.name, "size": model.size},
         "trainable": [name for name in present if named[name].requires_grad],
@@ -134,6 +137,16 @@ def model_metadata(model: Model, proto) -> dict:
         "init": {name: model.init[name] for name in present},
         "tokens": model.tokens,
     }
+
+
+def saved_names(module) -> dict:
+    """Name -> what transformers calls the parameter in its files, where that is another name. Some classes got new names since these were defined."""
+    if not hasattr(module, "save_pretrained"):
+        return {}
+    from transformers.core_model_loading import revert_weight_conversion
+    values = {name: torch.empty_like(parameter, device="meta") for name, parameter in module.named_parameters(remove_duplicate=False)}
+    names = {id(value): name for name, value in values.items()}
+    return {names[id(value)]: saved for saved, value in revert_weight_conversion(module, values).items() if names.get(id(value), saved) != saved}
 
 
 def parameter_names(graph) -> list:

@@ -62,9 +62,10 @@ class Run:
         """{PyTorch's name: array} of all parameters and persistent buffers, after the last step."""
         return read(self._file())
 
-    def save_pretrained(self, folder, like=None) -> Path:
-        """A folder that `transformers` loads: the one that the model came from, `like`, with the trained weights."""
-        return save_pretrained(self._file(), folder, like or self.plan.saved)
+    def save_pretrained(self, folder, like=None, adapter=False) -> Path:
+        """A folder that `transformers` loads: the one that the model came from, `like`, with the trained weights. Low-rank adapters are merged
+        into them; with `adapter` they are written alone, as `peft` loads them."""
+        return save_pretrained(self._file(), folder, like or self.plan.saved, adapter)
 
     def _file(self) -> Path:
         if self.stopped:  # ds-run exports after the last step alone
@@ -77,10 +78,10 @@ class Run:
         return f"<p>{self!r}</p>{curve(self.losses)}"
 
 
-def save_pretrained(source, folder, like) -> Path:
+def save_pretrained(source, folder, like, adapter) -> Path:
     if like is None:
         raise programs.DeepStaticError("the model did not come from a folder that transformers wrote; give one with like=FOLDER")
-    programs.run("ds-run", "export", source, "--hf", folder, "--like", like)
+    programs.run("ds-run", "export", source, "--hf", folder, "--like", like, *(["--adapter"] if adapter else []))
     return Path(folder)
 
 

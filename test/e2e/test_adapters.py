@@ -9,6 +9,8 @@ import torch
 from conftest import write_config
 from plan_files import read_plan
 from safetensors.numpy import load_file, save_file
+from safetensors.torch import load_file as torch_load
+from safetensors.torch import save_file as torch_save
 from torch_reference import load_model
 
 SEQ, RANK, STEPS, MICRO, ACCUMULATION = 16, 2, 4, 2, 2
@@ -77,8 +79,94 @@ def test_losses_are_pytorchs(adapted):
     numpy.testing.assert_allclose([line["loss"] for line in metrics], losses, rtol=1e-5)
 
 
+# --- back to Hugging Face: a file of weights is enough of a run
+
+
+def folder_of(place, model_type, weights, architecture="LlamaForCausalLM"):
+    place.mkdir()
+    (place / "config.json").write_text(json.dumps({"model_type": model_type, "architectures": [architecture]}))
+    torch_save(weights, place / "model.safetensors")
+    return place
+
+
+def drawn(rows, columns, dtype=torch.float32):
+    return torch.randn(rows, columns, generator=torch.Generator().manual_seed(rows * 100 + columns)).to(dtype)
+
+
+def of_run(base, *layers, rank=RANK):
+    """A run's weights: those of the base in float32, and adapters of some layers: name -> (outputs, inputs)."""
+    adapters = {}
+    for name, (outputs, inputs) in layers:
+        adapters |= {f"{name}.lora_A": drawn(rank, inputs), f"{name}.lora_B": drawn(outputs, rank)}
+    return {name: value.float() for name, value in base.items()} | adapters
+
+
+@pytest.mark.parametrize("model_type, dtype", [("llama", torch.bfloat16), ("gpt2", torch.float32)])
+def test_adapters_are_merged_or_stand_alone(model_type, dtype, tools, tmp_path):
+    """W + (alpha / r) B A, also of a square W, which lies the other way in GPT-2."""
+    is_transposed = model_type == "gpt2"
+    shapes = {"model.q_proj": (6, 4), "model.square": (5, 5)}
+    base = {f"{name}.weight": drawn(*(reversed(shape) if is_transposed else shape), dtype) for name, shape in shapes.items()}
+    base["model.norm.weight"] = drawn(1, 4, dtype)
+    like = folder_of(tmp_path / "base", model_type, base)
+    run = of_run(base, *shapes.items())
+    torch_save(run, tmp_path / "w.safetensors")
+    said = tools("ds-run", "export", tmp_path / "w.safetensors", "--hf", tmp_path / "merged", "--like", like).stderr
+    assert said == "note: the adapters of 2 layers were merged into their weights; with --adapter they are written alone, as peft loads them\n"
+    said = tools("ds-run", "export", tmp_path / "w.safetensors", "--hf", tmp_path / "alone", "--like", like, "--adapter").stderr
+    assert said == f"note: the adapters of 2 layers stand alone, for peft beside {like}; without --adapter they are merged into its weights\n"
+    assert {path.name for path in (tmp_path / "alone").iterdir()} == {"adapter_model.safetensors", "adapter_config.json"}
+    config = json.loads((tmp_path / "alone" / "adapter_config.json").read_text())
+    assert config["peft_type"] == "LORA" and config["target_modules"] == list(shapes) and config["base_model_name_or_path"] == str(like)
+    assert config["fan_in_fan_out"] == is_transposed and config["task_type"] == "CAUSAL_LM" and config["r"] == RANK
+    adapters, merged = torch_load(tmp_path / "alone" / "adapter_model.safetensors"), torch_load(tmp_path / "merged" / "model.safetensors")
+    assert adapters.keys() == {f"base_model.model.{name}.lora_{kind}.weight" for name in shapes for kind in "AB"}
+    assert merged.keys() == base.keys() and torch.equal(merged["model.norm.weight"], base["model.norm.weight"])
+    for name in shapes:
+        a, b = (adapters[f"base_model.model.{name}.lora_{kind}.weight"] for kind in "AB")
+        assert torch.equal(a, run[f"{name}.lora_A"]) and torch.equal(b, run[f"{name}.lora_B"])
+        change = (b.double() @ a.double()) * config["lora_alpha"] / config["r"]
+        expected = base[f"{name}.weight"].double() + (change.T if is_transposed else change)
+        assert torch.equal(merged[f"{name}.weight"], expected.float().to(dtype)), name
+
+
+def test_a_trained_run_goes_back(adapted, tools, tmp_path):
+    """GPT-2's layers lie the other way; nothing else has changed."""
+    folder, plan, *_, after = adapted
+    load_model("gpt2", folder, n_layer=2).save_pretrained(tmp_path / "base")
+    export = ["ds-run", "export", plan.parent / "after.safetensors", "--like", tmp_path / "base"]
+    tools(*export, "--hf", tmp_path / "merged")
+    tools(*export, "--hf", tmp_path / "alone", "--adapter")
+    merged = torch_load(tmp_path / "merged" / "model.safetensors")
+    for name, value in torch_load(tmp_path / "base" / "model.safetensors").items():
+        layer = name.removesuffix(".weight")
+        change = (after[f"{layer}.lora_B"] @ after[f"{layer}.lora_A"]).T if f"{layer}.lora_A" in after else 0
+        numpy.testing.assert_allclose(merged[name], value.numpy() + change, rtol=1e-6, atol=1e-8)
+        assert (f"{layer}.lora_A" in after) == bool((merged[name] != value).any())
+
+
+def test_what_an_adapter_folder_cannot_hold(tools, tmp_path):
+    base = {"q_proj.weight": drawn(6, 4), "v_proj.weight": drawn(3, 4)}
+    like, file = folder_of(tmp_path / "base", "llama", base), tmp_path / "w.safetensors"
+
+    def says(weights, *flags):
+        torch_save(weights, file)
+        message = tools.refused("ds-run", "export", file, "--hf", tmp_path / "out", "--like", like, *flags)
+        assert not (tmp_path / "out").exists() and not (tmp_path / "out.part").exists()
+        return message
+    assert "has no low-rank adapters (LAYER.lora_A and LAYER.lora_B, as models/export.py --lora names them); leave out" in says(base, "--adapter")
+    adapted = of_run(base, ("q_proj", (6, 4)))
+    assert f"v_proj.weight is not what it is in {like}, and an adapter folder has no place for it; leave out --adapter" in says(
+        adapted | {"v_proj.weight": base["v_proj.weight"] + 1}, "--adapter")
+    assert "q_proj and v_proj differ in rank" in says(adapted | of_run({}, ("v_proj", (3, 4)), rank=1), "--adapter")
+    homeless = {"q_proj.lora_A.default.weight": drawn(RANK, 4), "q_proj.lora_B.default.weight": drawn(6, RANK)}
+    assert "has no place for 2 of the 4 tensors" in says(base | homeless) and "adapters under peft's own names" in says(base | homeless)
+
+
 def test_refusals(tools, tmp_path):
     message = tools.refused("export.py", "gpt2", *OPTIONS, "--lora", 2, "--lora-targets", "nothing", "--out", tmp_path / "m")
     assert "--lora 2" in message and "'nothing'" in message
+    message = tools.refused("export.py", "gpt2", *OPTIONS, "--lora", 2, "--lora-targets", "lm_head", "--out", tmp_path / "m")
+    assert "the weight of lm_head is also transformer.wte.weight, so its adapter could not be merged" in message
     tools.refused("export.py", "gpt2", *OPTIONS, "--lora-targets", "q", "--out", tmp_path / "m", code=2)
     tools.refused("export.py", "gpt2", *OPTIONS, "--lora", 0, "--out", tmp_path / "m", code=2)

@@ -27,9 +27,10 @@ struct CheckpointArguments {
   std::string folder, source;
 };
 
-/// ds-run export SOURCE -o FILE | --hf FOLDER --like FOLDER
+/// ds-run export SOURCE -o FILE | --hf FOLDER --like FOLDER [--adapter]
 struct ExportArguments {
   std::string source, output, folder, like;
+  bool adapter = false;
 };
 
 struct Arguments {

@@ -55,13 +55,16 @@ void checkpoint(const CheckpointArguments &arguments) {
 void exportWeights(const ExportArguments &arguments) {
   refuseOverwriting({"-o", arguments.output}, std::vector<NamedPath>{{"what it is made of,", arguments.source}});
   const runtime::SavedWeights weights(arguments.source);
-  if (!arguments.output.empty())
+  if (!arguments.output.empty()) {
     runtime::exportSafetensors(weights, arguments.output);
-  else
-    for (const std::string &note : runtime::writeHuggingFaceFolder(weights, arguments.like, arguments.folder))
+  } else {
+    const auto write = arguments.adapter ? runtime::writeAdapterFolder : runtime::writeHuggingFaceFolder;
+    for (const std::string &note : write(weights, arguments.like, arguments.folder))
       std::fprintf(stderr, "note: %s\n", note.c_str());
-  std::printf("wrote %s: %zu tensors of %s\n", (arguments.output.empty() ? arguments.folder : arguments.output).c_str(),
-              weights.tensors().size(), weights.path().c_str());
+  }
+  const std::string what = arguments.adapter ? "the adapters" : std::to_string(weights.tensors().size()) + " tensors";
+  std::printf("wrote %s: %s of %s\n", (arguments.output.empty() ? arguments.folder : arguments.output).c_str(),
+              what.c_str(), weights.path().c_str());
 }
 
 } // namespace ds::run

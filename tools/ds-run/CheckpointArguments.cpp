@@ -11,16 +11,20 @@ using Action = CheckpointArguments::Action;
 
 void addExport(CLI::App &root, ExportArguments &asked) {
   CLI::App &app = *root.add_subcommand("export", "weights of a checkpoint as a file, or as a folder for transformers");
-  app.description("Writes the weights of a checkpoint, or of a file of --export, where other programs read them.\n\n"
-                  "  ds-run export run -o w.safetensors                 # float32, names as in PyTorch\n"
-                  "  ds-run export run --hf trained --like llama-saved   # types, shards, configuration, tokenizer of "
-                  "llama-saved\n\n"
-                  "docs/hugging-face.md has an example.");
+  app.description(
+      "Writes the weights of a checkpoint, or of a file of --export, where other programs read them.\n\n"
+      "  ds-run export run -o w.safetensors                 # float32, names as in PyTorch\n"
+      "  ds-run export run --hf trained --like llama-saved   # types, shards, configuration, tokenizer of "
+      "llama-saved\n"
+      "  ds-run export run --hf lora --like llama-saved --adapter   # what --lora trained, as peft loads it\n\n"
+      "docs/hugging-face.md has an example.");
   app.add_option("SOURCE", asked.source, "a folder of checkpoints, one checkpoint, or a safetensors file")->required();
   CLI::Option *file = app.add_option("-o,--output", asked.output, "a safetensors file");
   CLI::Option *folder = app.add_option("--hf", asked.folder, "a folder that transformers loads; it must not be there");
   CLI::Option *like = app.add_option("--like", asked.like, "the folder of the model that was trained");
-  file->excludes(folder)->excludes(like);
+  CLI::Option *adapter = app.add_flag("--adapter", asked.adapter, "low-rank adapters alone, rather than merged");
+  file->excludes(folder)->excludes(like)->excludes(adapter);
+  adapter->needs(folder);
   folder->needs(like);
   like->needs(folder);
 }
