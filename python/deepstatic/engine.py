@@ -24,6 +24,13 @@ from .plan import Plan, compile
 from .running import flag_arguments, save_pretrained
 
 STATIC = "forward, backward and update are one static step"
+# Arguments of deepspeed.initialize, and of its engine, and what stands in their place.
+ELSEWHERE = {
+    "training_data": "batches are given by engine(batch), and whole datasets by plan.run(data)", "collate_fn": "batches are given by engine(batch)",
+    "optimizer": "the optimizer is the config's", "lr_scheduler": "the schedule is the config's, and engine.get_lr() says the rate",
+    "model_parameters": "parameters with requires_grad are trained; deepstatic.parameter_groups in the config gives some their own decay and rate",
+    "module": "the weights are in the plan's process: engine.weights() and engine.save_pretrained() have them", "args": "give config=",
+    "config_params": "give config=", "mpu": "pipeline stages are the config's", "dist_init_required": "ranks= says how many there are"}
 
 
 def initialize(model=None, config=None, *, ranks=1, machine=None, example_batch=None, flags=(), **run_flags) -> "Engine":
@@ -31,6 +38,9 @@ def initialize(model=None, config=None, *, ranks=1, machine=None, example_batch=
 
     run_flags  of ds-run, with underscores: threads=2, seed=3, resume="folder"
     """
+    for name in run_flags:
+        if name in ELSEWHERE:
+            raise DeepStaticError(f"initialize takes no {name}: {ELSEWHERE[name]}")
     if isinstance(model, Plan):
         if config is not None or example_batch is not None:
             raise DeepStaticError("a Plan has its configuration and its shapes, so config and example_batch make no sense with it")
@@ -95,6 +105,13 @@ class Engine:
         self._due = False
         self.metrics = []  # a dict a step, as --metrics has it
         self.global_steps = 0
+
+    def __iter__(self):
+        raise DeepStaticError("initialize gives the engine alone, not a tuple with optimizer, data and schedule, which are part of the step",
+                              "engine = deepstatic.initialize(model=model, config=config)")
+
+    def __getattr__(self, name):
+        raise AttributeError(f"the engine has no {name}" + (f": {ELSEWHERE[name]}" if name in ELSEWHERE else ""))
 
     # --- the loop
 
@@ -189,8 +206,10 @@ class Engine:
         programs.run("ds-run", "export", self._paused(), "-o", path)
         return read(path)
 
-    def save_checkpoint(self, folder, tag=None) -> None:
+    def save_checkpoint(self, folder, tag=None, client_state=None) -> None:
         """A checkpoint of ds-run, for any number of ranks: docs/checkpoints.md. Its name is global_stepN, as the default tag is in DeepSpeed."""
+        if client_state:
+            raise DeepStaticError("a checkpoint has no place for client_state; write it into a file of your own beside it")
         if tag is not None:
             raise DeepStaticError(f"checkpoints are named by their step, global_step{self.global_steps}, so tag={tag!r} cannot be kept; leave it out")
         state = self._paused()
@@ -198,14 +217,16 @@ class Engine:
 
     def load_checkpoint(self, folder, tag=None) -> None:
         """Goes on from a checkpoint: the newest, or the one of `tag`. What was trained so far and not saved is given up."""
+        resume = Path(folder) / tag if tag else folder
+        programs.run("ds-run", "checkpoint", "ls", resume)  # refuses what is none, now
         self._end(signal.SIGKILL)
         self._forget()
         self._ended = None
-        self._resume = Path(folder) / tag if tag else folder
+        self._resume = resume
 
-    def save_pretrained(self, folder, like=None) -> Path:
+    def save_pretrained(self, folder, like=None, adapter=False) -> Path:
         """A folder that `transformers` loads, with the weights of now."""
-        return save_pretrained(self._paused(), folder, like or self.plan.saved)
+        return save_pretrained(self._paused(), folder, like or self.plan.saved, adapter)
 
     def train(self, mode=True) -> "Engine":
         if not mode:

@@ -149,6 +149,14 @@ def samples(architecture: Architecture, count: int) -> tuple:
     return inputs, labels
 
 
+def with_loss(name: str):
+    """(module whose forward returns transformers' own loss, example inputs), as models/export.py takes them: `architectures:with_loss`."""
+    from exporting.sources import loss_alone
+    architecture = next(one for one in ARCHITECTURES if one.name == name)
+    inputs, labels = samples(architecture, BATCH)
+    return loss_alone(build(architecture), [*inputs, "labels"]), {**inputs, "labels": labels}
+
+
 def export(architecture: Architecture, module, folder, exporter: str, **options) -> None:
     """model.onnx as `exporter` ("transformers" or "torch") writes it of the forward pass."""
     inputs, _ = samples(architecture, BATCH)

@@ -134,6 +134,28 @@ def test_what_one_static_step_cannot_keep_is_refused(plan, samples):
         assert "the engine ended with an error" in refused(lambda: [engine.step(), engine.backward(engine(second)), engine.step()])
 
 
+def test_what_deepspeed_scripts_also_write_is_refused_at_once(plan, samples, tmp_path):
+    with deepstatic.initialize(model=plan) as engine:
+        def unpack():
+            ours, optimizer, loader, schedule = engine
+        assert "gives the engine alone, not a tuple" in refused(unpack)
+        assert "no-such is no folder" in refused(lambda: engine.load_checkpoint(tmp_path / "no-such"))
+        assert "has no place for client_state" in refused(lambda: engine.save_checkpoint(tmp_path / "c", client_state={"epoch": 1}))
+        with pytest.raises(AttributeError, match="the engine has no module: .* engine.weights"):
+            engine.module.state_dict()
+        assert not hasattr(engine, "nothing")
+        engine.backward(engine(next(batches(samples, 1, 4))))
+        engine.step()  # it goes on
+    assert "initialize takes no training_data: batches are given by engine(batch)" in refused(
+        lambda: deepstatic.initialize(model=plan, training_data=samples))
+
+
+def test_a_model_of_peft_is_refused_with_what_works(samples):
+    model = tiny_llama()
+    model.peft_config = {"default": None}  # as peft's own have it
+    assert "saves its adapter alone" in refused(lambda: deepstatic.compile(model, CONFIG, example_batch=samples))
+
+
 def test_a_module_of_a_notebook_is_trained_and_stays_as_it_was(samples):
     """Its class is in no file that could be imported; losses are PyTorch's."""
     torch.manual_seed(1)
