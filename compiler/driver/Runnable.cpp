@@ -94,12 +94,17 @@ Advice adviceFor(const CompileRequest &request, const plan::proto::Plan &plan) {
 
 } // namespace
 
+std::string ds::driver::whyNoKernels(const plan::proto::Plan &plan) {
+  const int capability = config::computeCapability(plan.machine().isa());
+  if (plan.machine().device() != "cuda" || capability == 0 || capability >= minCapability)
+    return "";
+  return "machine " + plan.machine().name() + " has isa " + plan.machine().isa() + ", but ds-run's kernels need sm_" +
+         std::to_string(minCapability) + " or later; --machine a100-80gx8 works, or --machine cpu";
+}
+
 void ds::driver::requireRunnable(const CompileRequest &request, const plan::proto::Plan &plan) {
-  if (const int capability = config::computeCapability(plan.machine().isa());
-      plan.machine().device() == "cuda" && capability != 0 && capability < minCapability)
-    throw Error("machine " + plan.machine().name() + " has isa " + plan.machine().isa() +
-                ", but ds-run's kernels need sm_" + std::to_string(minCapability) +
-                " or later; --machine a100-80gx8 works, or --machine cpu");
+  if (const std::string why = whyNoKernels(plan); !why.empty())
+    throw Error(why);
   if (const std::string shortage = report::shortageOf(plan); !shortage.empty()) {
     const Advice advice = adviceFor(request, plan);
     throw Error(shortage + (advice.sentence.empty() ? "" : "; " + advice.sentence), advice.tryLine);

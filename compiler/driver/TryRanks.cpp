@@ -29,10 +29,12 @@ static report::FitCase tryOnce(CompileRequest request, int64_t ranks) {
     one.config.assign(one.plan->config().begin(), one.plan->config().end());
   } catch (const config::ConfigError &error) {
     one.refusal = error.what();
+    one.tryLine = error.tryLine;
     one.details = error.details;
     one.config = answersOf(error.answers);
   } catch (const Error &error) {
     one.refusal = error.what();
+    one.tryLine = error.tryLine;
   }
   return one;
 }

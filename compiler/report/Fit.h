@@ -22,6 +22,7 @@ struct FitCase {
   uint64_t ranks = 1;
   std::optional<plan::proto::Plan> plan; // nothing where they are refused, and why:
   std::string refusal;
+  std::string tryLine;                             // what to add, where that would do
   std::vector<std::string> details;                // further reasons
   std::vector<plan::proto::ConfigAnswer> config{}; // every key that the user wrote
 };

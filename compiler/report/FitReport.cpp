@@ -3,6 +3,7 @@
 // {"format": 1, "model", "verdict": "fits" | "does_not_fit" | "rejected" (the worst of all),
 //  "bytes": what they are exact for,
 //  "checks": [{"ranks", "verdict", "reason" (empty where it fits), "details": further reasons,
+//    "try": flags to add, or empty,
 //    "machine": {"name", "device"},
 //    "memory": [{"role", "ranks": [first, last] pairs, "space",
 //        "needed_bytes"  "arena_bytes" and "reserve_bytes", what lives outside the arenas,
@@ -94,8 +95,11 @@ json recomputeJson(const Plan &plan) {
 }
 
 json caseJson(const FitCase &one) {
-  json result = {
-      {"ranks", one.ranks}, {"verdict", name(verdictOf(one))}, {"reason", reasonOf(one)}, {"details", one.details}};
+  json result = {{"ranks", one.ranks},
+                 {"verdict", name(verdictOf(one))},
+                 {"reason", reasonOf(one)},
+                 {"details", one.details},
+                 {"try", one.tryLine}};
   if (one.plan) {
     result["machine"] = {{"name", one.plan->machine().name()}, {"device", one.plan->machine().device()}};
     result["memory"] = json::array();
@@ -214,6 +218,8 @@ void printShortages(std::string &page, std::span<const FitCase> cases) {
     std::string reason = lackOf(one);
     for (const std::string &detail : one.details)
       reason += "\n  also: " + detail;
+    if (!one.tryLine.empty())
+      reason += "\n  try: " + one.tryLine;
     reasons.add(reason, one.ranks);
     if (const std::string remedy = remedyOf(one); !remedy.empty())
       remedies.add(remedy, one.ranks);

@@ -54,7 +54,10 @@ def _trace(model: Model, path):
                 dynamic_shapes=shapes, verbose=False,
                 custom_translation_table={torch.ops.aten._native_batch_norm_legit_functional.default: _batch_norm})
     except Exception as error:
-        raise Refusal(f"torch.onnx cannot export {model.name}: {_root_cause(error)}") from error
+        cause = _root_cause(error)
+        # Of scaled_dot_product_attention the exporter believes that its result lies otherwise in memory than it does.
+        hint = "; eager attention is written out, so try --attention eager, or attn_implementation='eager' in your own module"
+        raise Refusal(f"torch.onnx cannot export {model.name}: {cause}{hint if 'Cannot view a tensor' in cause else ''}") from error
 
 
 def _batch_norm(x, w, b, mean, var, training, momentum=0.1, eps=1e-5):

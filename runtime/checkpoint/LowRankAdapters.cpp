@@ -62,7 +62,8 @@ std::map<std::string, LowRankAdapter> findAdapters(const SavedWeights &weights, 
     if (!name.ends_with(ending))
       continue;
     const std::string layer = name.substr(0, name.size() - ending.size());
-    const Tensor *down = find(name), *up = find(layer + ".lora_B"), *weight = find(layer + ".weight");
+    const auto part = [&](const char *what) { return find(layer + "." + what); };
+    const Tensor *down = find(name), *up = part("lora_B"), *weight = part("weight");
     if (down == nullptr || up == nullptr || weight == nullptr || up->shape[1] != down->shape[0])
       continue;
     const Shape plain = {up->shape[0], down->shape[1]}, transposed = {plain[1], plain[0]};

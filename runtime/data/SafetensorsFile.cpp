@@ -28,6 +28,12 @@ std::string readHeader(const ReadOnlyFile &file) {
   uint64_t length = 0;
   for (size_t i = 8; i-- > 0;)
     length = length << 8 | uint64_t(lengthBytes[i]);
+  const bool isText = std::ranges::all_of(lengthBytes, [](std::byte one) {
+    const auto letter = std::to_integer<unsigned char>(one);
+    return letter == '\n' || letter == '\r' || letter == '\t' || (letter >= ' ' && letter < 127);
+  });
+  if (length > maxHeaderBytes && isText)
+    throw Error("it is text and no safetensors file; models/prepare_data.py makes data of text");
   if (length > maxHeaderBytes || length > file.bytes() - 8)
     throw Error("its header claims " + std::to_string(length) + " bytes, more than the 100 MB allowed or the " +
                 std::to_string(file.bytes() - 8) + " there are: truncated, or no safetensors file");

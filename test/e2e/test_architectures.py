@@ -1,16 +1,22 @@
 """Forward graphs of transformers' architectures, as its own exporter and torch's write them: ds-opt attaches the loss, finds optimized weights
-by their values, and trains them as PyTorch does.
+by their values, and trains them as PyTorch does. With their own losses models/export.py finds PyTorch's gradients.
 
 A few of them here; all with DS_TEST_SCOPE=all. models/zoo.json has what came of each; docs/architectures.md and `ds-opt zoo` show it.
 """
 
 import json
 import os
+import sys
 
 import architectures
 import pytest
+from conftest import BINARIES, REPOSITORY
+
+sys.path.insert(0, str(REPOSITORY / "models"))
+import export as exporter  # noqa: E402
 
 FEW = ["LlamaForCausalLM", "ViTForImageClassification", "MambaForCausalLM"]
+FEW_GRADIENTS = ["ViTForImageClassification", "T5ForConditionalGeneration", "DebertaV2ForSequenceClassification"]
 BY_NAME = {architecture.name: architecture for architecture in architectures.ARCHITECTURES}
 ZOO = json.loads(architectures.ZOO.read_text())
 CELLS = {(one["class"], form): cell for one in ZOO["architectures"] for form, cell in one["forms"].items()}
@@ -24,6 +30,15 @@ def test_trains_as_pytorch_or_is_refused_as_the_page_says(name, form, tools, tmp
         assert architectures.reason_of(cell["refused"]) == architectures.reason_of(one.refusal)
     else:
         assert cell["weights"] == one.parameters
+
+
+@pytest.mark.parametrize("name", BY_NAME if os.environ.get("DS_TEST_SCOPE") == "all" else FEW_GRADIENTS)
+def test_gradients_are_pytorchs(name, tmp_path, capsys, monkeypatch):
+    """With its own loss, through models/export.py, which compares each parameter's."""
+    monkeypatch.setenv("PATH", f"{BINARIES}{os.pathsep}{os.environ['PATH']}")
+    assert exporter.main(["architectures:with_loss", f'--set=name="{name}"', f"--out={tmp_path / 'model'}"]) == 0
+    said = capsys.readouterr()
+    assert "gradients: those of PyTorch, largest relative difference" in said.out and "note: " not in said.err, said
 
 
 def test_all_are_there_and_enough_of_them_train():

@@ -62,6 +62,19 @@ def test_a_machine_that_ds_run_does_not_have(tools, config):
     assert memory["room_bytes"] == 79 << 30 and memory["reserve_bytes"] == 1 << 30
 
 
+def test_a_machine_whose_plans_are_refused_is_noted(tools, config):
+    done = tools("ds-opt", "check", MODEL, "--config", config, "--machine", "v100-32gx16")
+    assert "note: ds-opt compile refuses what this answers for: machine v100-32gx16 has isa sm_70" in done.stderr
+    assert "note" not in tools("ds-opt", "check", MODEL, "--config", config, "--machine", "a100-80gx8").stderr
+
+
+def test_what_to_try_stands_beside_a_refusal(tools, config):
+    options = ["ds-opt", "check", MODEL, "--config", config, "--set", "amp.enabled=true"]
+    line = json.loads(tools(*options, "--format", "json", code=1).stdout)["checks"][0]["try"]
+    assert line.startswith("--set amp") and f"\n  try: {line}\n" in tools(*options, code=1).stdout
+    tools(*options, *line.split())
+
+
 @pytest.mark.parametrize("options, part", [
     (["--set", "amp.enabled=true"], "amp"),
     (["--set", "train_batch_size=3"], "train_batch_size"),

@@ -1,10 +1,15 @@
 """`models/export.py FOLDER` for classes of transformers that it knows nothing about: the graph has the class's own loss."""
 
+import sys
+
 import pytest
 import torch
 import transformers
-from conftest import write_config
+from conftest import REPOSITORY, write_config
 from safetensors.torch import save_file
+
+sys.path.insert(0, str(REPOSITORY / "models"))
+import export as exporter  # noqa: E402
 
 TINY = dict(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=32)
 MODELS = {"Qwen2ForCausalLM": dict(**TINY, num_key_value_heads=2, attention_dropout=0.1),
@@ -26,6 +31,14 @@ def test_a_saved_folder_of_any_class_exports_and_trains(tools, tmp_path, name):
     with torch.no_grad():
         expected = module.eval()(input_ids=ids[:2], labels=labels[:2]).loss.item()
     assert lines[0]["loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_attention_that_the_exporter_cannot_write_names_the_way_out(tmp_path, capsys):
+    config = transformers.T5Config(vocab_size=64, d_model=32, d_kv=8, d_ff=48, num_layers=1, num_heads=4, decoder_start_token_id=0, dropout_rate=0.0)
+    transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path / "saved")
+    assert exporter.main([str(tmp_path / "saved"), "--seq=16", f"--out={tmp_path / 'onnx'}"]) == 1
+    assert "so try --attention eager" in capsys.readouterr().err
+    assert exporter.main([str(tmp_path / "saved"), "--seq=16", f"--out={tmp_path / 'onnx'}", "--attention=eager", "--skip-gradient-check"]) == 0
 
 
 def test_a_class_without_a_loss_is_refused_with_the_way_out(tools, tmp_path):

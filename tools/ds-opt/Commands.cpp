@@ -518,6 +518,9 @@ int runCheck(const CheckArguments &arguments, const bool &quiet, const bool &ver
   const std::vector<report::FitCase> cases = driver::tryRanks(request, arguments.ranks);
   progress.finish();
   deliver(report::fitReport(modelName(arguments.planning.model.path), cases, format), arguments.output);
+  const auto planned = std::ranges::find_if(cases, [](const report::FitCase &one) { return one.plan.has_value(); });
+  if (const std::string why = planned == cases.end() ? "" : driver::whyNoKernels(*planned->plan); !why.empty())
+    std::fprintf(stderr, "note: ds-opt compile refuses what this answers for: %s\n", why.c_str());
   return report::verdictOf(cases) == report::Verdict::Fits ? 0 : 1;
 }
 
