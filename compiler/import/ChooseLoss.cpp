@@ -174,6 +174,21 @@ AttachedLoss GraphImporter::lossToAttach(const std::string &output, const Value 
                 ", or choose another output with --loss NAME" + saysMore("attach-loss"));
 }
 
+/// What a softmax over the classes is computed of, or nothing.
+static std::optional<Value> beforeSoftmax(const Value &probabilities) {
+  mlir::Value value = probabilities.value;
+  const auto classes = [](mlir::Value each) { return mlir::cast<RankedTensorType>(each.getType()).getShape().back(); };
+  while (auto view = value ? value.getDefiningOp<train::ReshapeOp>() : nullptr) {
+    if (view.getInput().getType().getRank() == 0 || classes(view.getInput()) != classes(value))
+      return std::nullopt;
+    value = view.getInput();
+  }
+  auto softmax = value ? value.getDefiningOp<train::SoftmaxOp>() : nullptr;
+  if (!softmax || int64_t(softmax.getAxis()) + 1 != softmax.getInput().getType().getRank())
+    return std::nullopt;
+  return Value::of(softmax.getInput());
+}
+
 mlir::Value GraphImporter::attachLoss(const std::string &output, const Value &logits, Location location) {
   if (logits.kind == Value::Kind::Sequence)
     throw Failure("output '" + output + "' is a sequence, which cannot be the logits of a loss");
@@ -190,7 +205,11 @@ mlir::Value GraphImporter::attachLoss(const std::string &output, const Value &lo
   (*module_)->setAttr("train.attached_loss", builder_.getStringAttr(name(loss.kind)));
   (*module_)->setAttr("train.attached_logits", builder_.getStringAttr(output));
   const Value labels = Value::of(addLabels(loss.kind, logits));
-  return operand(attachedLoss(*this, loss, logits, labels, location), location);
+  const std::optional<Value> scores = loss.kind == LossKind::Regression ? std::nullopt : beforeSoftmax(logits);
+  if (scores)
+    emitRemark(NameLoc::get(StringAttr::get(&context_, options_.path)))
+        << "output '" << output << "' is a softmax, so the loss is taken of what the softmax is computed of";
+  return operand(attachedLoss(*this, loss, scores ? *scores : logits, labels, location), location);
 }
 
 /// One more input of @forward. A stream of tokens feeds a causal model with itself.

@@ -75,6 +75,25 @@ def test_losses_are_those_of_transformers(tools, tmp_path, kind, width):
     tools("ds-opt", "verify", plan, "--model", tmp_path / "m.onnx", "--config", config)
 
 
+@pytest.mark.parametrize("kind", ["masked-lm", "classification"])
+def test_the_loss_of_probabilities_is_that_of_their_logits(tools, tmp_path, kind):
+    """A file made for inference ends in a softmax; no second one is taken."""
+    w = linear_model(tmp_path / "m.onnx", LOSSES[kind], CLASSES)
+    proto = onnx.load(tmp_path / "m.onnx")
+    proto.graph.node.append(helper.make_node("Softmax", ["logits"], ["p"], axis=-1))
+    proto.graph.output[0].name = "p"
+    onnx.save(proto, tmp_path / "m.onnx")
+    x, labels = samples_of(kind, tmp_path / "data.safetensors")
+    config, plan = write_config(tmp_path / "c.json", BATCH), tmp_path / "m.dsplan"
+    said = tools("ds-opt", "compile", tmp_path / "m.onnx", "--config", config, "--attach-loss", kind, "-o", plan).stderr
+    assert "output 'p' is a softmax, so the loss is taken of what the softmax is computed of" in said
+    lines, _ = tools.train(plan, tmp_path / "data.safetensors", 1)
+    assert lines[0]["loss"] == pytest.approx(by_transformers(kind, x[:BATCH] @ w, labels[:BATCH], CLASSES).item(), rel=2e-6)
+    tools("ds-opt", "verify", plan, "--model", tmp_path / "m.onnx", "--config", config)
+    audit = [sys.executable, REPOSITORY / "tools" / "ds-audit" / "ds-audit", plan, "--model", tmp_path / "m.onnx", "--config", config]
+    assert "the loss" in subprocess.run(audit, capture_output=True, text=True, check=True).stdout
+
+
 @pytest.mark.parametrize("kind", ["causal-lm", "masked-lm", "classification"])
 def test_label_smoothing_is_that_of_transformers_and_of_torch(tools, tmp_path, kind):
     w = linear_model(tmp_path / "m.onnx", LOSSES[kind], CLASSES)

@@ -36,6 +36,7 @@ Value meanOverClasses(Node &node, const Value &scores, const Value &labels, int6
   return math.neg(math.div(sum, reduce(node, ReduceFold::Sum, weights, {0}, false)));
 }
 
+/// logits: [.., classes] with a row for each label.
 Value ofClasses(Node &node, const AttachedLoss &loss, const Value &logits, const Value &labels) {
   const int64_t classes = logits.shape.back(), rows = elementCount(labels.shape);
   const Value target = loss.kind == LossKind::CausalLm ? shifted(node, labels, loss.ignoreIndex) : labels;

@@ -73,11 +73,21 @@ def loss_of_model(plan, model, inputs):
     logits = numpy.float64(model.run([asked["logits"]], {name: value for name, value in inputs.items() if name in model.input_names})[0])
     if asked["kind"] == "regression":
         return float(((logits.reshape(labels.shape) - labels) ** 2).mean())
+    if is_softmax(model.proto_.graph, asked["logits"]):
+        logits = numpy.log(logits)
     if asked["kind"] == "causal-lm":
         logits, labels = logits[:, :-1], labels[:, 1:]
     logs, counts = logits - numpy.logaddexp.reduce(logits, -1, keepdims=True), labels != asked["ignore_index"]
     own = numpy.take_along_axis(logs[counts], labels[counts][:, None], 1)
     return float(-((1 - asked["label_smoothing"]) * own + asked["label_smoothing"] * logs[counts].mean(1, keepdims=True)).mean())
+
+
+def is_softmax(graph, name):
+    """Whether a value holds probabilities, which are their own softmax."""
+    makers = {output: node for node in graph.node for output in node.output}
+    while name in makers and makers[name].op_type == "Reshape":
+        name = makers[name].input[0]
+    return name in makers and makers[name].op_type == "Softmax"
 
 
 def compare_first_values(plan, folder, initializers):
