@@ -28,8 +28,14 @@ OwningOpRef<ModuleOp> GraphImporter::run() {
   for (const auto &[variable, value] : algorithm_.updates)
     roots.push_back(value);
   const std::vector<const FlatNode *> nodes = neededNodes(roots, needed);
-  if (options_.results == ImportOptions::Results::Loss)
+  if (options_.results == ImportOptions::Results::Loss) {
     checkStateIsCarried(graph_, metadata_, needed);
+    std::set<std::string> trained;
+    for (const Variable &variable : variables_.all())
+      if (variable.trainable && metadata_.values.empty())
+        trained.insert(variable.name);
+    checkNotMerged(graph_, trained);
+  }
   countUses(nodes);
   for (const std::string &root : roots)
     ++uses_[root];

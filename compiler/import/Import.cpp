@@ -76,10 +76,12 @@ OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &opt
   for (const auto &[name, type] : files.safetensors())
     tensors.insert(name);
   const std::set<std::string> outside = validate(model.proto, graph, tensors);
-  if (matched.empty())
+  if (matched.empty()) {
     checkParametersIntact(model.proto, graph, metadata, namesOf(model.proto.graph()));
-  else
+  } else {
     emitRemark(NameLoc::get(StringAttr::get(&context, options.path))) << matched;
+    checkNotFolded(model.proto, graph, options.weights);
+  }
   for (const std::string &name : sharedNormScales(graph))
     emitWarning(NameLoc::get(StringAttr::get(&context, options.path)))
         << "initializer '" << name

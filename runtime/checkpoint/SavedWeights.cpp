@@ -110,6 +110,7 @@ void exportSafetensors(const SavedWeights &weights, const std::string &path) {
     for (const std::string &alias : tensor.aliases)
       metadata[alias] = tensor.name;
   }
+  std::ranges::sort(tensors, {}, &TensorToWrite::name); // as --export, so that files of equal weights are equal
   writeSafetensors(path, tensors, metadata);
 }
 

@@ -154,6 +154,27 @@ class Average(Soft):
         return F.cross_entropy(h / self.scale, y)
 
 
+def test_parameters_that_were_stored_once_are_refused(tools, tmp_path):
+    """By the older exporter, of a module in evaluation mode; in training mode each is there, and tied ones stay tied."""
+    class Norms(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second, self.a, self.b = nn.LayerNorm(4), nn.LayerNorm(4), nn.Linear(4, 4), nn.Linear(4, 4)
+            self.b.weight = self.a.weight
+
+        def forward(self, x):
+            return (self.b(self.second(self.a(self.first(x)))) ** 2).mean()
+    said = {}
+    for mode in (torch.onnx.TrainingMode.EVAL, torch.onnx.TrainingMode.TRAINING):
+        path = tmp_path / f"{mode.name}.onnx"
+        torch.onnx.export(Norms(), (torch.randn(2, 4),), path, dynamo=False, opset_version=17, training=mode, do_constant_folding=False,
+                          input_names=["x"], output_names=["loss"], dynamic_axes={"x": {0: "batch"}})
+        said[mode.name] = tools("ds-opt", "compile", path, "--config", write_config(tmp_path / "c.json"), "-o", tmp_path / "m.dsplan", code=None)
+    assert said["EVAL"].returncode == 1 and said["TRAINING"].returncode == 0, said
+    assert "parameters 'first.bias' and 'second.bias' had equal values" in said["EVAL"].stderr
+    assert "export with training=torch.onnx.TrainingMode.TRAINING" in said["EVAL"].stderr
+
+
 @pytest.mark.parametrize("module, words", [
     (Average, ["forward changes the buffer 'scale', and a plan would keep its first value", "leave its update out of forward"]),
     (Soft, ["the targets [3, 3] of this cross entropy are probabilities of the classes", "-(targets * log_softmax(logits, 1)).sum(1).mean()"]),

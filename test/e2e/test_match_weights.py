@@ -140,6 +140,18 @@ def test_a_folded_weight_is_found_by_its_values_alone(tools, tmp_path):
     assert {name: list(value.shape) for name, value in load_file(tmp_path / "after.safetensors").items()} == {"head.weight": [5, 3]}
 
 
+def test_a_weight_that_several_were_folded_into_is_not_frozen(tools, tmp_path):
+    """As a batch normalization in a convolution, whose bias alone is in the file with its values."""
+    command = folded_file(tmp_path, ["head.weight"])
+    proto = onnx.load(tmp_path / "m.onnx")
+    proto.graph.node[0].input[0] = "h"
+    proto.graph.node.insert(0, helper.make_node("MatMul", ["x", "onnx::Conv_9"], ["h"]))
+    proto.graph.initializer.append(numpy_helper.from_array(numpy.full((3, 3), 0.5, numpy.float32), "onnx::Conv_9"))
+    onnx.save(proto, tmp_path / "m.onnx")
+    sentence = tools.refused(*command, "--weights", tmp_path / "w.safetensors")
+    assert "initializer 'onnx::Conv_9' has the values of no tensor in" in sentence and "do_constant_folding=False" in sentence
+
+
 WIDE = 512  # a weight of 1 MiB
 
 
