@@ -153,10 +153,10 @@ std::vector<int64_t> Constant::toIntegers(int64_t limit) const {
   std::vector<int64_t> result;
   forEachElement<1>(shape_, {strides_}, {offset_}, [&](const std::array<int64_t, 1> &at) {
     result.push_back(dtype_ == DType::I64   ? data<int64_t>()[at[0]]
-                     : dtype_ == DType::I32 ? data<int32_t>()[at[0]]
-                     : dtype_ == DType::U32 ? data<uint32_t>()[at[0]]
-                     : dtype_ == DType::U16 ? data<uint16_t>()[at[0]]
-                                            : data<uint8_t>()[at[0]]);
+                     : dtype_ == DType::I32 ? int64_t(data<int32_t>()[at[0]])
+                     : dtype_ == DType::U32 ? int64_t(data<uint32_t>()[at[0]])
+                     : dtype_ == DType::U16 ? int64_t(data<uint16_t>()[at[0]])
+                                            : int64_t(data<uint8_t>()[at[0]]));
   });
   return result;
 }

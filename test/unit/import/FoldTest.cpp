@@ -74,6 +74,7 @@ TEST(Fold, UnsignedIntegersAreComputedInTheirOwnWidth) {
     EXPECT_EQ(foldUnary(UnaryFold::Neg, row, budget())->toIntegers(), (std::vector<int64_t>{1, 0, top - 2}));
     EXPECT_EQ(foldReduce(ReduceFold::Sum, row, {0}, budget())->toIntegers(), (std::vector<int64_t>{2}));
     EXPECT_EQ(foldCast(row, DType::I64, budget()).toIntegers(), (std::vector<int64_t>{top, 0, 3}));
+    EXPECT_EQ(foldCast(Constant::integers({-1}), DType::I32, budget()).toIntegers(), (std::vector<int64_t>{-1}));
     EXPECT_EQ(foldCast(row, DType::Bool, budget()).toIntegers(), (std::vector<int64_t>{1, 0, 1}));
     EXPECT_EQ(foldCast(floats({-2.5f, 2.5f, 1e30f}), type, budget()).toIntegers(), (std::vector<int64_t>{0, 2, top}));
   }
