@@ -227,7 +227,7 @@ def compiled(tools, architecture: Architecture, module, folder, form):
         sentences = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
         assert done.returncode == 1 and len(sentences) == 1, done.stderr
         return None, sentences[0].removeprefix(f"error: {folder / 'model.onnx'}: ")
-    tools("ds-opt", "verify", plan, "--model", folder / "model.onnx", "--config", config)
+    tools("ds-opt", "verify", plan, "--model", folder / "model.onnx", "--config", config, *weights)
     return plan, ""
 
 
