@@ -2,6 +2,7 @@
 #include "compiler/driver/TryRanks.h"
 
 #include "compiler/config/Config.h"
+#include "compiler/driver/Fault.h"
 #include "core/Error.h"
 
 using namespace ds;
@@ -32,6 +33,8 @@ static report::FitCase tryOnce(CompileRequest request, int64_t ranks) {
     one.tryLine = error.tryLine;
     one.details = error.details;
     one.config = answersOf(error.answers);
+  } catch (const CompilerFault &) { // says nothing about what fits
+    throw;
   } catch (const Error &error) {
     one.refusal = error.what();
     one.tryLine = error.tryLine;

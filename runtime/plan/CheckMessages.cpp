@@ -146,7 +146,7 @@ private:
 
 void checkChannels(const proto::Plan &plan) {
   if (plan.channels_size() > maxChannels)
-    refuse("channels", "there are " + std::to_string(plan.channels_size()) + ", more than 2^15");
+    refuseSize("channels", "there are " + std::to_string(plan.channels_size()) + ", more than 2^15");
   OwnNames names("channel");
   for (int i = 0; i < plan.channels_size(); ++i) {
     const proto::Channel &channel = plan.channels(i);

@@ -61,7 +61,7 @@ uint64_t checkWorld(const proto::World &world) {
     if (!names.insert(axis.name()).second)
       refuse("world", "it has two axes " + axis.name());
     if (axis.size() == 0 || axis.size() > maxRanks / ranks)
-      refuse("world", "axis " + axis.name() + " of size " + std::to_string(axis.size()) + " makes no or more than " +
+      refuseSize("world", "axis " + axis.name() + " of size " + std::to_string(axis.size()) + " makes no or more than " +
                           std::to_string(maxRanks) + " ranks");
     ranks *= axis.size();
   }
@@ -117,14 +117,14 @@ void checkFilesAndConfig(const proto::Plan &plan) {
       refuse(place, "its path is empty or absolute, but paths are relative to the plan's folder");
   }
   if (plan.config_json().size() > maxConfigBytes)
-    refuse("config_json", "it has more than 16 MiB");
+    refuseSize("config_json", "it has more than 16 MiB");
   for (int i = 0; i < plan.config_size(); ++i) {
     const proto::ConfigAnswer &answer = plan.config(i);
     const std::string place = describe("config answer", i, "");
     checkName(answer.path(), place);
     checkName(answer.note(), place);
     if (answer.value_json().size() > maxConfigBytes)
-      refuse(place, "its value has more than 16 MiB");
+      refuseSize(place, "its value has more than 16 MiB");
     if (answer.status() != "honoured" && answer.status() != "subsumed" && answer.status() != "rejected")
       refuse(place, "its status is none of honoured, subsumed, rejected");
   }
@@ -134,7 +134,7 @@ void checkFilesAndConfig(const proto::Plan &plan) {
 void checkRanks(const proto::Plan &plan, uint64_t ranks) {
   std::map<std::pair<uint64_t, uint64_t>, int> roles; // by first and last rank
   if (plan.roles_size() > mostRoles)
-    refuse("roles", "there are " + std::to_string(plan.roles_size()) + ", but a plan has at most " +
+    refuseSize("roles", "there are " + std::to_string(plan.roles_size()) + ", but a plan has at most " +
                         std::to_string(mostRoles) + ": any two of a communicator are compared");
   for (int i = 0; i < plan.roles_size(); ++i) {
     const proto::Role &role = plan.roles(i);

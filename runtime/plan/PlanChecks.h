@@ -8,6 +8,7 @@
 
 #include "core/DType.h"
 #include "core/Error.h"
+#include "runtime/plan/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
@@ -109,6 +110,11 @@ inline std::string note(const std::string &text) { return "\n  note: " + text; }
 /// `place` and `sentence` as one error.
 [[noreturn]] inline void refuse(const std::string &place, const std::string &sentence) {
   throw Error(place + ": " + sentence);
+}
+
+/// The same of a limit.
+[[noreturn]] inline void refuseSize(const std::string &place, const std::string &sentence) {
+  throw TooLarge(place + ": " + sentence);
 }
 
 } // namespace ds::plan

@@ -105,6 +105,8 @@ void validatePlan(const proto::Plan &plan) {
   for (const proto::Length &length : plan.shorter())
     try {
       validateOne(planOfSize(plan, length.size()));
+    } catch (const TooLarge &error) {
+      throw TooLarge(plan.dimension() + "=" + std::to_string(length.size()) + ": " + error.what());
     } catch (const Error &error) {
       throw Error(plan.dimension() + "=" + std::to_string(length.size()) + ": " + error.what());
     }
@@ -134,7 +136,7 @@ void OwnNames::add(const std::string &name, int index, const std::string &place)
 
 void checkName(const std::string &name, const std::string &place) {
   if (name.size() > maxNameBytes)
-    refuse(place, "its name has " + std::to_string(name.size()) + " bytes, more than " + std::to_string(maxNameBytes));
+    refuseSize(place, "its name has " + std::to_string(name.size()) + " bytes, more than " + std::to_string(maxNameBytes));
   for (unsigned char byte : name)
     if (byte < 0x20 || byte == 0x7F)
       refuse(place, "its name holds the control character " + std::to_string(byte));
@@ -149,7 +151,7 @@ DType checkDType(int number, const std::string &place) {
 uint64_t checkTensorBytes(int dtype, const google::protobuf::RepeatedField<int64_t> &shape, const std::string &place) {
   const uint64_t elementBytes = uint64_t(byteSize(checkDType(dtype, place)));
   if (shape.size() > maxRank)
-    refuse(place, "it has " + std::to_string(shape.size()) + " dimensions, more than " + std::to_string(maxRank));
+    refuseSize(place, "it has " + std::to_string(shape.size()) + " dimensions, more than " + std::to_string(maxRank));
   uint64_t bytes = elementBytes;
   constexpr uint64_t limit = uint64_t(1) << 62;
   bool empty = false;
@@ -158,7 +160,7 @@ uint64_t checkTensorBytes(int dtype, const google::protobuf::RepeatedField<int64
       refuse(place, "its shape " + shapeText(shape) + " has a negative dimension");
     empty |= dim == 0;
     if (dim != 0 && uint64_t(dim) > limit / bytes)
-      refuse(place, "its shape " + shapeText(shape) + " has more than 2^62 bytes");
+      refuseSize(place, "its shape " + shapeText(shape) + " has more than 2^62 bytes");
     bytes *= dim == 0 ? 1 : uint64_t(dim);
   }
   return empty ? 0 : bytes;

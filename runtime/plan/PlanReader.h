@@ -8,16 +8,23 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "core/Error.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <string>
 
 namespace ds::plan {
 
+/// A plan passes a limit that all plans have, which a right plan of a very large model may do.
+class TooLarge : public Error {
+public:
+  using Error::Error;
+};
+
 /// Reads and validates a plan file; throws ds::Error that begins with the path.
 proto::Plan readPlan(const std::string &path);
 
-/// Throws ds::Error, one sentence, for the first rule that the plan breaks.
+/// Throws ds::Error, one sentence, for the first rule that the plan breaks: TooLarge where it is a limit.
 void validatePlan(const proto::Plan &plan);
 
 } // namespace ds::plan

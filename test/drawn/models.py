@@ -209,12 +209,14 @@ class Builder:
         scopes = []
         for number, block in enumerate(spec["blocks"]):
             kind, self.scope = block["kind"], f"blocks.{number}"
-            if kind == "repeat" and not scopes:
+            times = 1
+            if kind == "repeat" and scopes:  # the weights of the block before it, so many times more
+                times, (self.scope, block) = block["grown"], scopes[-1]
+            elif kind == "repeat":
                 block = {**block, "kind": "mlp"}
-            elif kind == "repeat":  # the weights of the block before it once more
-                self.scope, block = scopes[-1]
             scopes.append((self.scope, block))
-            x = self.token_block(x, block, tokens, width)
+            for _ in range(times):
+                x = self.token_block(x, block, tokens, width)
         self.scope = ""
         x = self.normed(x, "norm", width, spec["norm"])
         if spec["head"] == "pooled":

@@ -10,7 +10,7 @@ RULES = {
     "no such module": r"partition \"type:.*\" leaves nothing to share: no module's name matches"
                       r"|deepstatic\.recompute: \".*\" matches the name of no op of the forward",
     "no matrix": r"is \"auto\"; no trained parameter is a matrix that would say the model's hidden size",
-    "too few layers": r"cannot be cut into \d+ stages: there are \d+ places where it may be cut",
+    "too few layers": r"the model cannot be cut into \d+ stages, .*: there are \d+ places where it may be cut",
     "memory": r"needs [\d,]+ bytes of (host|device) memory, [\d,]+ more than",
 }
 

@@ -185,7 +185,7 @@ def refusal(trainer, pipeline, ranks, microbatches=4):
     ({"stages": 2, "chunks": 2}, 2, 4, ["chunks is 2", "1f1b"]),
     ({"stages": 2, "schedule": "interleaved", "chunks": 1}, 2, 4, ["chunks is 1"]),
     ({"stages": 2}, 3, 4, ["ranks", "3", "2"]),
-    ({"stages": 1000}, 1000, 4, ["cannot be cut into 1000 stages"]),
+    ({"stages": 1000}, 1000, 4, ["deepstatic.pipeline.stages", "cannot be cut into 1000 stages"]),
     ({"stages": 0}, 1, 4, ["stages is 0"]),
 ])
 def test_what_is_refused(trainer, pipeline, ranks, microbatches, said):

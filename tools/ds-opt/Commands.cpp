@@ -395,17 +395,12 @@ void printSummary(const plan::proto::Plan &plan, const std::string &path) {
         readableBytes(arena.peak_live_bytes()) + " live at the peak)\n");
 }
 
-/// A plan that breaks a rule of the checker is a fault of ours, and never written.
+/// A plan that breaks a rule is a fault of ours, and never written.
 driver::CompileResult compileAndCheck(const driver::CompileRequest &request) {
   driver::CompileResult result = driver::compile(request);
   driver::requireRunnable(request, result.plan);
   request.progress("checking the plan");
-  plan::validatePlan(result.plan);
-  if (const std::optional<check::Finding> finding = check::checkPlan(result.plan))
-    throw driver::CompilerFault(finding->rule,
-                                "the plan that this compiler made is refused by the checker (" + finding->rule +
-                                    "): " + finding->sentence,
-                                std::make_shared<const plan::proto::Plan>(std::move(result.plan)));
+  driver::requireProven(result.plan);
   return result;
 }
 

@@ -83,7 +83,7 @@ private:
     if (failed(balance(problem, chain)))
       return failure();
     if (std::optional<std::string> reason = problem.check())
-      return getOperation().emitError() << "cannot be cut into " << stages.getValue() << " stages: " << *reason;
+      return refuseCut() << *reason;
     limitMemory(problem);
     std::optional<scheduling::Partition> cuts = cutAtCandidates(problem);
     if (!cuts && problem.memoryBytes > 0) { // an estimate refuses nothing: the plan's bytes are exact
@@ -91,14 +91,18 @@ private:
       cuts = cutAtCandidates(problem);
     }
     if (!cuts)
-      return getOperation().emitError() << "cannot be cut into " << stages.getValue() << " stages: there are "
-                                        << llvm::count(scheduling::candidateCuts(problem), 1)
-                                        << " places where it may be cut; ask for at most one stage more than that";
+      return refuseCut() << "there are " << llvm::count(scheduling::candidateCuts(problem), 1)
+                         << " places where it may be cut; ask for at most one stage more than that";
     if (std::optional<std::string> reason = scheduling::verify(problem, *cuts))
       return getOperation().emitError() << "was cut wrongly: " << *reason;
     for (auto [index, op] : llvm::enumerate(chain.units))
       setStage(op, llvm::upper_bound(cuts->cuts, int64_t(index)) - cuts->cuts.begin());
     return success();
+  }
+
+  InFlightDiagnostic refuseCut() {
+    return getOperation().emitError() << "the model cannot be cut into " << stages.getValue()
+                                      << " stages, for which deepstatic.pipeline.stages and chunks ask: ";
   }
 
   /// Where one rank runs all micro-batches of a layer before the next, a stage a layer, unless chunks are asked for.

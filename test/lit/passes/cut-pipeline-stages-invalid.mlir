@@ -10,7 +10,7 @@
 
 // FUNCTIONS: error: needs @microbatch and @evaluate, of one block each; see ds-verify-train-form
 // NONE: error: stages is 0; it must be at least 1
-// MANY: error: cannot be cut into 5 stages:
+// MANY: error: the model cannot be cut into 5 stages, for which deepstatic.pipeline.stages and chunks ask:
 // GAP: error: 'train.exp' op has dist.pipeline_stage 2 behind an op of stage 0; stages follow each other in program order, without gaps
 // HAND: error: has ops of 2 stages, and 3 were asked for
 // METHOD: error: partition "evenly" is none of best, uniform, parameters, type:REGEX

@@ -5,6 +5,7 @@
 #include "core/AtomicFile.h"
 #include "core/Error.h"
 #include "core/Files.h"
+#include "runtime/plan/PlanReader.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -59,6 +60,14 @@ TEST(Fault, AKeyThatIsRefusedHelpsNobody) {
                            return CompileResult{};
                          }),
             "");
+}
+
+TEST(Fault, APlanThatBreaksARuleIsOneALimitIsNot) {
+  plan::proto::Plan plan;
+  plan.mutable_machine()->set_device("none");
+  EXPECT_THROW(requireProven(plan), CompilerFault);
+  plan.mutable_machine()->set_name(std::string(5000, 'n'));
+  EXPECT_THROW(requireProven(plan), plan::TooLarge);
 }
 
 /// A folder of its own, with a configuration, and what compileProven says there.
