@@ -231,6 +231,10 @@ void Node::finish() {
     if (wants(i) && !set_[i])
       throw Failure("output " + std::to_string(i) + " ('" + node_.proto->output(int(i)) +
                     "') is not supported for training");
+  for (size_t i = asked_; i < inputs(); ++i)
+    if (has(i))
+      throw Failure("input " + std::to_string(i) + " ('" + node_.proto->input(int(i)) + "') is one that " + op() +
+                    " does not have");
 }
 
 void Node::checkResults(Operation *op) {

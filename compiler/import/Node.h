@@ -32,7 +32,10 @@ public:
 
   //===-- inputs ----------------------------------------------------------------===//
   size_t inputs() const { return size_t(node_.proto->input_size() - node_.captured); }
-  bool has(size_t i) const { return i < inputs() && !node_.proto->input(int(i)).empty(); }
+  bool has(size_t i) const {
+    asked_ = std::max(asked_, i + 1);
+    return i < inputs() && !node_.proto->input(int(i)).empty();
+  }
   /// Input i, a tensor; throws where it is absent.
   const Value &in(size_t i);
   /// Input i, a tensor or a sequence.
@@ -63,7 +66,7 @@ public:
   /// Whether anything reads output i; exporters also declare outputs that nothing does.
   bool wants(size_t i) const { return i < outputs() && graph_.isUsed(node_.proto->output(int(i))); }
   void set(size_t i, Value value);
-  /// Checks that every output that something reads has been set.
+  /// Checks that every output that something reads has been set, and that the operator knows all its inputs.
   void finish();
 
   //===-- bodies ----------------------------------------------------------------===//
@@ -110,6 +113,7 @@ private:
   const FlatNode &node_;
   mlir::Location location_;
   std::vector<bool> set_;
+  mutable size_t asked_ = 0; // inputs that the operator may have, as far as it has asked
   /// The type of results of an operator that computes with float16 or bfloat16: its inputs are cast to float32, which
   /// these are then, and its results back.
   std::optional<DType> narrow_;

@@ -1,8 +1,8 @@
 //===- FirstFit.cpp - largest buffer first, lowest free offset ------------===//
 //
 // Placed buffers stand in address order, in blocks of a few hundred. For the next buffer one walk upwards finds the
-// lowest gap among those that live with it; a block of which none does is skipped whole. Quadratic at worst, with a
-// small constant; on training graphs most blocks are skipped.
+// lowest gap among those that live with it. A block of which none does is skipped whole, and so is one of which all do
+// and that has no such gap. Quadratic at worst, with a small constant; on training graphs most blocks are skipped.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/scheduling/OffsetProblem.h"
@@ -21,41 +21,54 @@ namespace ds::scheduling {
 namespace {
 
 struct Placed {
-  int64_t offset, end; // bytes
+  int64_t offset, end; // bytes; the end is aligned
   int64_t born, dead;  // life
 };
 
-/// A run of placed buffers in address order, and what all of them lie within.
+/// A run of placed buffers in address order, and what is so of all of them.
 struct Block {
   static constexpr size_t limit = 256;
 
   std::vector<Placed> placed;
-  int64_t born = std::numeric_limits<int64_t>::max(), dead = std::numeric_limits<int64_t>::min();
+  int64_t born, lastBorn, firstDead, dead;
+  int64_t end, widestGap; // bytes; the gap is between two of them, whatever their lives
 
-  void add(std::vector<Placed>::iterator at, const Placed &buffer) {
-    placed.insert(at, buffer);
-    cover(buffer);
+  void sumUp() {
+    born = firstDead = std::numeric_limits<int64_t>::max();
+    lastBorn = dead = std::numeric_limits<int64_t>::min();
+    widestGap = 0;
+    end = placed.front().offset;
+    for (const Placed &buffer : placed) {
+      born = std::min(born, buffer.born);
+      lastBorn = std::max(lastBorn, buffer.born);
+      firstDead = std::min(firstDead, buffer.dead);
+      dead = std::max(dead, buffer.dead);
+      widestGap = std::max(widestGap, buffer.offset - end);
+      end = std::max(end, buffer.end);
+    }
   }
-  void cover(const Placed &buffer) {
-    born = std::min(born, buffer.born);
-    dead = std::max(dead, buffer.dead);
-  }
+  bool isApartFrom(int64_t from, int64_t to) const { return born >= to || dead <= from; }
+  bool isWholeWithin(int64_t from, int64_t to) const { return lastBorn < to && firstDead > from; }
 };
 
 class AddressOrder {
 public:
   /// The lowest aligned offset at which `bytes` are free throughout [born, dead).
-  int64_t lowestGap(int64_t bytes, int64_t born, int64_t dead, int64_t alignment) const {
+  int64_t lowestGap(int64_t bytes, int64_t born, int64_t dead) const {
     int64_t free = 0; // nothing that lives with the buffer lies in [free, the walk's place)
     for (const Block &block : blocks_) {
-      if (block.born >= dead || block.dead <= born)
+      if (block.isApartFrom(born, dead))
         continue;
+      if (block.isWholeWithin(born, dead) && block.widestGap < bytes && block.placed.front().offset - free < bytes) {
+        free = std::max(free, block.end);
+        continue;
+      }
       for (const Placed &other : block.placed) {
         if (other.born >= dead || other.dead <= born)
           continue;
         if (other.offset - free >= bytes)
           return free;
-        free = std::max(free, (other.end + alignment - 1) & -alignment);
+        free = std::max(free, other.end);
       }
     }
     return free;
@@ -68,9 +81,10 @@ public:
       --block;
     if (block == blocks_.end())
       block = blocks_.insert(block, Block{});
-    block->add(std::upper_bound(block->placed.begin(), block->placed.end(), buffer.offset,
-                                [](int64_t offset, const Placed &p) { return offset < p.offset; }),
-               buffer);
+    block->placed.insert(std::upper_bound(block->placed.begin(), block->placed.end(), buffer.offset,
+                                          [](int64_t offset, const Placed &p) { return offset < p.offset; }),
+                         buffer);
+    block->sumUp();
     if (block->placed.size() > Block::limit)
       split(block);
   }
@@ -81,9 +95,8 @@ private:
     const auto middle = block->placed.begin() + Block::limit / 2;
     lower.placed.assign(block->placed.begin(), middle);
     upper.placed.assign(middle, block->placed.end());
-    for (Block *half : {&lower, &upper})
-      for (const Placed &buffer : half->placed)
-        half->cover(buffer);
+    lower.sumUp();
+    upper.sumUp();
     *block = std::move(lower);
     blocks_.insert(block + 1, std::move(upper));
   }
@@ -100,8 +113,9 @@ std::vector<int64_t> assignInOrder(const OffsetProblem &problem, std::span<const
     const OffsetProblem::Buffer &buffer = problem.buffers[i];
     if (buffer.bytes == 0)
       continue; // takes no room
-    offsets[i] = placed.lowestGap(buffer.bytes, buffer.begin, buffer.end, problem.alignment);
-    placed.insert({offsets[i], offsets[i] + buffer.bytes, buffer.begin, buffer.end});
+    offsets[i] = placed.lowestGap(buffer.bytes, buffer.begin, buffer.end);
+    const int64_t end = (offsets[i] + buffer.bytes + problem.alignment - 1) & -problem.alignment;
+    placed.insert({offsets[i], end, buffer.begin, buffer.end});
   }
   return offsets;
 }
