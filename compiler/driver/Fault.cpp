@@ -1,11 +1,9 @@
 //===- Fault.cpp - what this compiler got wrong ---------------------------===//
 #include "compiler/driver/Fault.h"
 
-#include "compiler/check/Check.h"
 #include "compiler/passes/Passes.h"
 #include "core/AtomicFile.h"
 #include "core/Files.h"
-#include "runtime/plan/PlanReader.h"
 
 #include <algorithm>
 #include <chrono>
@@ -123,22 +121,6 @@ std::string reportOf(const CompileRequest &request, const std::string &commandLi
 }
 
 } // namespace
-
-void ds::driver::requireProven(const plan::proto::Plan &plan) {
-  const auto fault = [&](const std::string &rule, const std::string &sentence) {
-    return CompilerFault(rule, "the plan that this compiler made is refused by the " + sentence,
-                         std::make_shared<const plan::proto::Plan>(plan));
-  };
-  try {
-    plan::validatePlan(plan);
-  } catch (const plan::TooLarge &) {
-    throw;
-  } catch (const Error &error) {
-    throw fault("plan reader", std::string("plan reader: ") + error.what());
-  }
-  if (const std::optional<check::Finding> finding = check::checkPlan(plan))
-    throw fault(finding->rule, "checker (" + finding->rule + "): " + finding->sentence);
-}
 
 std::string ds::driver::findWayRound(const CompileRequest &request, const ProvenCompile &compile) {
   return WayRound(request, compile).find();

@@ -27,9 +27,6 @@ public:
   std::shared_ptr<const plan::proto::Plan> plan;
 };
 
-/// Proves a plan of ours. Throws CompilerFault for a rule that it breaks, plan::TooLarge for a limit of all plans.
-void requireProven(const plan::proto::Plan &plan);
-
 /// Compiles a request to a plan and proves it. Throws CompilerFault, or another ds::Error for what cannot be met.
 using ProvenCompile = std::function<CompileResult(const CompileRequest &)>;
 

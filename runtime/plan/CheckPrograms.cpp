@@ -36,9 +36,10 @@ void checkCalls(const proto::Plan &plan, const proto::Role &role, const proto::P
     commands += uint64_t(role.routines(int(call.routine())).commands_size());
   }
   if (commands > maxCommands || program.calls_size() > maxCalls)
-    refuseSize(place, "a run executes " + std::to_string(commands) + " commands in " +
-                      std::to_string(program.calls_size()) + " calls, more than 2^26 or 2^18; a checker would need " +
-                      std::to_string(uint64_t(program.calls_size()) * callBytes >> 20) + " MiB for its calls alone");
+    refuseSize(place,
+               "a run executes " + std::to_string(commands) + " commands in " + std::to_string(program.calls_size()) +
+                   " calls, more than 2^26 or 2^18; a checker would need " +
+                   std::to_string(uint64_t(program.calls_size()) * callBytes >> 20) + " MiB for its calls alone");
 }
 
 /// What the host reads between commands. `types`: "float32 or float64"; `isOne`: whether a type is one of them.

@@ -61,8 +61,8 @@ uint64_t checkWorld(const proto::World &world) {
     if (!names.insert(axis.name()).second)
       refuse("world", "it has two axes " + axis.name());
     if (axis.size() == 0 || axis.size() > maxRanks / ranks)
-      refuseSize("world", "axis " + axis.name() + " of size " + std::to_string(axis.size()) + " makes no or more than " +
-                          std::to_string(maxRanks) + " ranks");
+      refuseSize("world", "axis " + axis.name() + " of size " + std::to_string(axis.size()) +
+                              " makes no or more than " + std::to_string(maxRanks) + " ranks");
     ranks *= axis.size();
   }
   return ranks;
@@ -135,7 +135,7 @@ void checkRanks(const proto::Plan &plan, uint64_t ranks) {
   std::map<std::pair<uint64_t, uint64_t>, int> roles; // by first and last rank
   if (plan.roles_size() > mostRoles)
     refuseSize("roles", "there are " + std::to_string(plan.roles_size()) + ", but a plan has at most " +
-                        std::to_string(mostRoles) + ": any two of a communicator are compared");
+                            std::to_string(mostRoles) + ": any two of a communicator are compared");
   for (int i = 0; i < plan.roles_size(); ++i) {
     const proto::Role &role = plan.roles(i);
     const std::string place = describe("role", i, "");

@@ -136,7 +136,8 @@ void OwnNames::add(const std::string &name, int index, const std::string &place)
 
 void checkName(const std::string &name, const std::string &place) {
   if (name.size() > maxNameBytes)
-    refuseSize(place, "its name has " + std::to_string(name.size()) + " bytes, more than " + std::to_string(maxNameBytes));
+    refuseSize(place,
+               "its name has " + std::to_string(name.size()) + " bytes, more than " + std::to_string(maxNameBytes));
   for (unsigned char byte : name)
     if (byte < 0x20 || byte == 0x7F)
       refuse(place, "its name holds the control character " + std::to_string(byte));

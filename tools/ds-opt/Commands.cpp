@@ -7,7 +7,6 @@
 #include "compiler/config/KeyRules.h"
 #include "compiler/driver/Compile.h"
 #include "compiler/driver/Fault.h"
-#include "compiler/driver/Runnable.h"
 #include "compiler/driver/TryRanks.h"
 #include "compiler/report/Compare.h"
 #include "compiler/report/Fit.h"
@@ -21,6 +20,7 @@
 #include "core/Overwriting.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
+#include "tools/ds-opt/ProvenCompile.h"
 #include "tools/usage/Usage.h"
 
 #include <CLI/CLI.hpp>
@@ -393,15 +393,6 @@ void printSummary(const plan::proto::Plan &plan, const std::string &path) {
   print("wrote " + path + ": " + std::to_string(parameters) + " parameters with " + millions + " M elements, " +
         std::to_string(commands) + " commands, arena " + readableBytes(arena.bytes()) + " (" +
         readableBytes(arena.peak_live_bytes()) + " live at the peak)\n");
-}
-
-/// A plan that breaks a rule is a fault of ours, and never written.
-driver::CompileResult compileAndCheck(const driver::CompileRequest &request) {
-  driver::CompileResult result = driver::compile(request);
-  driver::requireRunnable(request, result.plan);
-  request.progress("checking the plan");
-  driver::requireProven(result.plan);
-  return result;
 }
 
 struct VerifyArguments {

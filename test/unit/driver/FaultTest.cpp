@@ -6,6 +6,7 @@
 #include "core/Error.h"
 #include "core/Files.h"
 #include "runtime/plan/PlanReader.h"
+#include "tools/ds-opt/ProvenCompile.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -65,9 +66,9 @@ TEST(Fault, AKeyThatIsRefusedHelpsNobody) {
 TEST(Fault, APlanThatBreaksARuleIsOneALimitIsNot) {
   plan::proto::Plan plan;
   plan.mutable_machine()->set_device("none");
-  EXPECT_THROW(requireProven(plan), CompilerFault);
+  EXPECT_THROW(tool::requireProven(plan), CompilerFault);
   plan.mutable_machine()->set_name(std::string(5000, 'n'));
-  EXPECT_THROW(requireProven(plan), plan::TooLarge);
+  EXPECT_THROW(tool::requireProven(plan), plan::TooLarge);
 }
 
 /// A folder of its own, with a configuration, and what compileProven says there.
