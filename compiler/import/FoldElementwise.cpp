@@ -46,13 +46,15 @@ Constant zip(DType dtype, const Constant &lhs, const Constant &rhs, const Shape 
                        [=](const std::array<int64_t, 2> &at) { return R(f(x[at[0]], y[at[1]])); });
 }
 
+template <typename T> bool isMinusOne(T value) { return std::is_signed_v<T> && value == T(-1); }
+
 template <typename T> T divide(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     return a / b;
   } else {
     if (b == 0)
       throw Failure("an integer is divided by zero");
-    return b == -1 ? T(Wrapping<T>(0) - Wrapping<T>(a)) : T(a / b);
+    return isMinusOne(b) ? T(Wrapping<T>(0) - Wrapping<T>(a)) : T(a / b);
   }
 }
 
@@ -63,7 +65,7 @@ template <typename T> T modulo(T a, T b) {
   } else {
     if (b == 0)
       throw Failure("an integer is divided by zero");
-    if (b == -1)
+    if (isMinusOne(b))
       return 0;
     const T rest = T(a % b);
     return rest != 0 && (rest < 0) != (b < 0) ? T(rest + b) : rest;
@@ -75,7 +77,7 @@ template <typename T> T power(T a, T b) {
     return std::pow(a, b);
   } else {
     if (b < 0)
-      return a == 1 ? T(1) : a == -1 ? (b % 2 ? T(-1) : T(1)) : T(0);
+      return a == 1 ? T(1) : isMinusOne(a) ? (b % 2 ? T(-1) : T(1)) : T(0);
     Wrapping<T> result = 1, base = Wrapping<T>(a);
     for (auto e = Wrapping<T>(b); e; e >>= 1, base *= base)
       if (e & 1)

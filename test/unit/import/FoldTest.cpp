@@ -72,6 +72,12 @@ TEST(Fold, UnsignedIntegersAreComputedInTheirOwnWidth) {
     EXPECT_EQ(with(BinaryFold::Add), (std::vector<int64_t>{top - 1, 0, 6}));
     EXPECT_EQ(with(BinaryFold::GreaterEqual), (std::vector<int64_t>{1, 1, 1}));
     EXPECT_EQ(foldUnary(UnaryFold::Neg, row, budget())->toIntegers(), (std::vector<int64_t>{1, 0, top - 2}));
+    const Constant few = foldCast(Constant::integers({5, -1}), type, budget()), whole = Constant::integer(-1);
+    const auto by = [&](BinaryFold kind) {
+      return foldBinary(kind, few, foldCast(whole, type, budget()), {2}, budget())->toIntegers();
+    };
+    EXPECT_EQ(by(BinaryFold::Div), (std::vector<int64_t>{0, 1}));
+    EXPECT_EQ(by(BinaryFold::Mod), (std::vector<int64_t>{5, 0}));
     EXPECT_EQ(foldReduce(ReduceFold::Sum, row, {0}, budget())->toIntegers(), (std::vector<int64_t>{2}));
     EXPECT_EQ(foldCast(row, DType::I64, budget()).toIntegers(), (std::vector<int64_t>{top, 0, 3}));
     EXPECT_EQ(foldCast(Constant::integers({-1}), DType::I32, budget()).toIntegers(), (std::vector<int64_t>{-1}));
