@@ -7,6 +7,7 @@
 #include "compiler/config/KeyRules.h"
 #include "compiler/driver/Compile.h"
 #include "compiler/driver/Fault.h"
+#include "compiler/driver/Runnable.h"
 #include "compiler/driver/TryRanks.h"
 #include "compiler/report/Compare.h"
 #include "compiler/report/Fit.h"

@@ -6,8 +6,8 @@
 
 namespace ds::tool {
 
-/// Proves a plan of ours. A rule that it breaks is a driver::CompilerFault; a limit of all plans is plan::TooLarge, which
-/// is no fault.
+/// Proves a plan of ours. A rule that it breaks is a driver::CompilerFault; a limit of all plans is plan::TooLarge,
+/// which is no fault.
 void requireProven(const plan::proto::Plan &plan);
 
 /// Compiles to a plan that can run and is proven.
