@@ -97,11 +97,11 @@ static double dropoutRatio(Node &node) {
 static bool drops(Node &node, double ratio) {
   using Mode = ImportOptions::Dropout;
   const Mode mode = node.graph().options().dropout;
+  const bool saysMode = node.opset() >= 12 && node.has(2);
   if (ratio == 0 || mode == Mode::Off)
     return false;
   if (node.opset() < 7)
     return node.integerAttr("is_test", 0) == 0 || mode == Mode::Force;
-  const bool saysMode = node.opset() >= 12 && node.has(2);
   if (saysMode) {
     const Constant training = node.known(2, "training_mode");
     if (training.elements() != 1)

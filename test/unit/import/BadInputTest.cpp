@@ -77,6 +77,11 @@ TEST(BadInput, OperatorsThatAreUnknown) {
   expectRefusal(old, "the operator is known in opsets 20 to 27; export with opset_version=20");
 }
 
+TEST(BadInput, InputsThatAnOperatorDoesNotHave) {
+  expectNodeRefusal(R"(node { op_type: "Relu" input: ["x", "w.0"] output: "y" })",
+                    "(Relu, opset 20): input 1 ('w.0') is one that Relu does not have");
+}
+
 TEST(BadInput, ControlFlow) {
   const std::string body =
       R"(attribute { name: "body" type: 5 g { input { name: "i" } input { name: "c" } input { name: "h" }
