@@ -129,6 +129,7 @@ def parse(arguments) -> argparse.Namespace:
     parser.add_argument("--no-weights", action="store_true", help="names, shapes and initializer rules only")
     parser.add_argument("--skip-gradient-check", action="store_true", help="do not compare the graph's gradients with PyTorch's")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="gets model.onnx and model.onnx.data")
+    parser.set_defaults(module=None)  # Python may give the module that a folder was saved of
     args = parser.parse_args(arguments)
     args.settings, args.tokens = dict(args.settings), dict(args.tokens)
     _refuse_idle_options(parser, args)

@@ -325,7 +325,8 @@ def _refuse_difference(model, expected, found, tolerance, floor, watch) -> float
             causes = (_hooks(model.module) + watch.causes)[:3]
             why = f"; likely because of {', '.join(causes)}" if causes else ""
             how = "it is not finite" if difference != difference else f"it differs by {difference:.2g}"
+            frozen = "" if top else f", or freeze {name}, which PyTorch does not train, by requires_grad_(False)"
             raise Refusal(f"the graph's gradient of {name} is not PyTorch's: {how} where the largest is {top:.2g}{why}; a graph knows of detach() "
-                          "alone, so write it with detach(), or leave it out; --skip-gradient-check exports all the same")
+                          f"alone, so write it with detach(), or leave it out{frozen}; --skip-gradient-check exports all the same")
         worst = max(worst, difference / max(top, floor * largest) if largest else 0.0)
     return worst

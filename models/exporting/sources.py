@@ -106,7 +106,7 @@ def _from_folder(args) -> Model:
             raise Refusal(f"{args.source} has no weights for {missing[0]} and {len(missing) - 1} more; "
                           f"save the whole {model_class.__name__} with save_pretrained")
         return module
-    return _from_class(args, config.model_type, None, model_class, config, load)
+    return _from_class(args, config.model_type, None, model_class, config, _given_or(load, args, config))
 
 
 def _saved_settings(folder: str) -> dict:
@@ -134,13 +134,28 @@ def _from_any_folder(args, saved: dict) -> Model:
     check_keys(config_class, args.settings)
     dropouts = dict.fromkeys(_dropout_of(config_class.from_dict(saved), all_keys=True), args.dropout) if args.dropout is not None else {}
     config = _guarded(args.source, lambda: config_class.from_dict({**saved, **dropouts, **args.settings, "use_cache": False}))
-    config._attn_implementation = args.attention or ("eager" if _dropout_of(config) else "sdpa")
+    config._attn_implementation = _attention_of(args, _dropout_of(config))
     inputs, tokens = _by_columns(args, model_class, *_inputs_of_class(args, model_class, config))
 
     def load():
         return model_class.from_pretrained(args.source, config=config, dtype=_dtype(args), local_files_only=True)
-    return _assemble(args, config.model_type, None, lambda: model_class(config), load, inputs, tokens,
+    return _assemble(args, config.model_type, None, lambda: model_class(config), _given_or(load, args, config), inputs, tokens,
                      lambda module: loss_alone(module, list(inputs)), config)
+
+
+def _given_or(load, args, config):
+    """What makes the module that Python has given: as it is, since a folder does not hold what is frozen, hooked or exchanged; else `load`."""
+    def given():
+        args.module.set_attn_implementation(config._attn_implementation)
+        args.module.config.use_cache = False
+        return args.module.to(_dtype(args))
+    return load if args.module is None else given
+
+
+def _attention_of(args, dropped) -> str:
+    """The command line's, else eager where Python's module has it, or where something drops: the exporter writes sdpa's dropout as a no-op."""
+    own = args.module is not None and args.module.config._attn_implementation == "eager"
+    return args.attention or ("eager" if dropped or own else "sdpa")
 
 
 _DROPOUTS = ("dropout", "pdrop", "drop_rate", "dropout_prob", "dropout_rate", "drop_path_rate", "layerdrop")
@@ -235,7 +250,7 @@ def _make_config(config_class, base: dict, args):
     if dropped and args.attention == "sdpa":
         raise Refusal(f"--attention sdpa with attention dropout {dropped}: the exporter writes this dropout as a no-op; "
                       f"give --attention eager, or --set {ATTENTION_DROPOUT_KEY[name]}=0")
-    config._attn_implementation = args.attention or ("eager" if dropped else "sdpa")
+    config._attn_implementation = _attention_of(args, dropped)
     return config
 
 
@@ -253,7 +268,7 @@ def _assemble(args, name, size, make, with_weights, inputs, tokens, narrow, conf
     what = args.source if size is None else f"{args.source} {size}"
     empty, rules = _guarded(what, lambda: build_recorded(with_adapters(make, args), empty=True))
     no_weights = args.no_weights or _too_large(what, empty, args)
-    module = empty.to(_dtype(args)) if no_weights else _guarded(what, with_adapters(with_weights, args))
+    module = empty.to(_dtype(args)) if no_weights and args.module is None else _guarded(what, with_adapters(with_weights, args))
     dispatch_densely(module)
     buffers = {name: value.clone() for name, value in module.named_buffers()}
     if no_weights:  # one device for the tracer

@@ -33,7 +33,7 @@ def graph_of(model, example_batch, work: Path) -> Graph:
     if hasattr(model, "save_pretrained"):
         saved = work / "saved"
         model.save_pretrained(saved)
-        return _of_saved(saved, example_batch, work)
+        return _of_saved(saved, example_batch, work, _copy_of(model))
     if not example_batch:
         raise DeepStaticError("a torch module needs example_batch, the arguments of its forward by name, to be exported",
                               "deepstatic.compile(module, config, example_batch={'x': x, 'targets': targets})")
@@ -52,12 +52,12 @@ def _of_path(path: Path, example_batch, work: Path) -> Graph:
     return _of_saved(path, example_batch, work)
 
 
-def _of_saved(folder: Path, example_batch, work: Path) -> Graph:
+def _of_saved(folder: Path, example_batch, work: Path, module=None) -> Graph:
     columns = columns_of(example_batch) if example_batch is not None else None
     options = []
     if columns and "input_ids" in columns and columns["input_ids"].ndim > 1:
         options = ["--seq", str(columns["input_ids"].shape[1])]
-    return Graph(_export(str(folder.resolve()), options, work, columns), folder)  # a relative one may be the name of a known model
+    return Graph(_export(str(folder.resolve()), options, work, columns, module), folder)  # a relative one may be the name of a known model
 
 
 def _named_function(model, example_batch) -> str:
@@ -82,8 +82,9 @@ def _copy_of(model):
     return copied
 
 
-def _export(source: str, options: list, work: Path, columns=None) -> Path:
-    """models/export.py, in this process: a module that was defined in a notebook exists nowhere else. Its notes are the user's."""
+def _export(source: str, options: list, work: Path, columns=None, module=None) -> Path:
+    """models/export.py, in this process: a module that was defined in a notebook exists nowhere else. Its notes are the user's. `module` is what
+    the folder `source` was saved of."""
     need("torch", "exporting a model")
     need("onnxscript", "exporting a model")
     out = work / "graph"
@@ -94,7 +95,7 @@ def _export(source: str, options: list, work: Path, columns=None) -> Path:
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
         try:
             args = export.parse([source, *options, "--out", str(out)])
-            args.columns = columns
+            args.columns, args.module = columns, module
             export.export(args)
         except SystemExit:  # wrong usage
             raise DeepStaticError(said.getvalue().strip().removeprefix("error: ")) from None

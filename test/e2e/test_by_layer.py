@@ -248,7 +248,7 @@ def sums_do_not_begin_with_zeros(role):
 
 @pytest.mark.parametrize("edit, sentence", [
     (a_parameter_is_used_before_it_has_come, "nothing has written"), (a_parameter_comes_for_the_first_micro_batch_alone, "would wait for ever"),
-    (a_layer_is_updated_before_its_last_micro_batch, "has taken"), (bytes_of_a_gradient_are_taken_while_it_leaves, "(race)"),
+    (a_layer_is_updated_before_its_last_micro_batch, "lacks micro-batch 1"), (bytes_of_a_gradient_are_taken_while_it_leaves, "(race)"),
     (sums_do_not_begin_with_zeros, "has taken")], ids=lambda case: getattr(case, "__name__", ""))
 def test_planted_defects_are_refused(planted, edit, sentence):
     assert sentence in verify(planted, edit)

@@ -24,9 +24,9 @@ STEPS, MICRO, NEAR = 3, 2, 1e-5  # relative, of losses
 CONFIG = {"train_micro_batch_size_per_gpu": MICRO, "gradient_clipping": 0,
           "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "weight_decay": 0.1}}}
 FEW = ["GPT2LMHeadModel", "LlamaForCausalLM", "BertForMaskedLM", "DistilBertForSequenceClassification"]
-# Without a mask among forward's arguments, or with inputs that are no tokens.
+# Those with a mask among forward's arguments and inputs that are tokens.
 MASKED = [one for one in architectures.ARCHITECTURES
-          if one.data == "tokens" and "attention_mask" in inspect.signature(getattr(transformers, one.name).forward).parameters]
+          if one.data in ("tokens", "pairs", "documents") and "attention_mask" in inspect.signature(getattr(transformers, one.name).forward).parameters]
 CASES = [one for one in MASKED if os.environ.get("DS_TEST_SCOPE") == "all" or one.name in FEW]
 
 
@@ -46,8 +46,13 @@ def padded(architecture, side: str) -> dict:
 
 
 def built(architecture):
-    """With weights large enough for padding to matter."""
+    """With weights large enough for padding to matter, and as export.py asks for two of them."""
     module = architectures.build(architecture)
+    if architecture.name == "T5ForConditionalGeneration":
+        module.set_attn_implementation("eager")
+    for name, parameter in module.named_parameters():
+        if architecture.name == "MarianMTModel" and "embed_positions" in name:
+            parameter.requires_grad_(False)
     with torch.no_grad():
         for parameter in module.parameters():
             if parameter.dim() > 1:

@@ -201,6 +201,25 @@ def test_dropout_is_what_the_saved_configuration_says(samples, tmp_path):
 # --- the last word
 
 
+def test_what_is_frozen_or_exchanged_in_a_model_of_transformers_stays_so(samples):
+    model = tiny_llama()
+    model.model.embed_tokens.requires_grad_(False)
+    model.model.layers[0].mlp.act_fn = torch.nn.Tanh()
+    plan = deepstatic.compile(model, CONFIG, example_batch=samples)
+    run = plan.run(samples, 1, quiet=True, threads=1)
+    inputs = {name: torch.as_tensor(value[:4]) for name, value in samples.items()}
+    assert run.losses[0] == pytest.approx(model(**inputs).loss.item(), rel=1e-5)
+    weights, before = run.weights(), model.state_dict()
+    moved = {name for name in weights if not numpy.array_equal(weights[name], before[name].numpy())}
+    assert moved == {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+def test_a_hook_on_a_model_of_transformers_is_seen(samples):
+    model = tiny_llama()
+    model.lm_head.weight.register_hook(lambda gradient: 2 * gradient)
+    assert "a hook on lm_head.weight" in refused(lambda: deepstatic.compile(model, CONFIG, example_batch=samples))
+
+
 def test_the_trained_model_is_of_the_last_step(saved, samples, tmp_path):
     """A second run into the same folder replaces out/model, resumed or not."""
     def model():
