@@ -56,7 +56,7 @@ def built(architecture):
     with torch.no_grad():
         for parameter in module.parameters():
             if parameter.dim() > 1:
-                parameter.mul_(6)
+                parameter.mul_(2 if isinstance(module, transformers.T5ForConditionalGeneration) else 6)  # T5's scores are not scaled
     return module
 
 
