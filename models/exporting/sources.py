@@ -274,7 +274,7 @@ def _assemble(args, name, size, make, with_weights, inputs, tokens, narrow, conf
     if no_weights:  # one device for the tracer
         module = module.to("meta")
         inputs = {name: value.to("meta") for name, value in inputs.items()}
-    return Model(name, size, narrow(module).train(), inputs, tokens, complete_rules(module, rules), not no_weights, buffers,
+    return Model(name, size, in_training(narrow(module)), inputs, tokens, complete_rules(module, rules), not no_weights, buffers,
                  dropout=_dropout_of(config) if config is not None else {})
 
 
@@ -314,6 +314,29 @@ def loss_alone(module, names):
     # transformers looks its loss function up by the class's name
     module.__class__ = type(base.__name__, (base,), {"forward": forward})
     return module
+
+
+def in_training(module):
+    """The module in training mode. A layer that alone is in evaluation mode stays so, as a frozen batch norm does; a part of several comes along,
+    since from_pretrained leaves it so. Both are said."""
+    others = [(f"{name}.{own}".lstrip("."), child) for name, part in module.named_modules() if part.training
+              for own, child in part.named_children() if not child.training]
+    frozen = {name: layer for name, layer in others if not any(layer.children())}
+    woken = [name for name, _ in others if name not in frozen]
+    module.train()
+    for layer in frozen.values():
+        layer.eval()
+    if frozen:
+        print(f"note: {_listed(frozen)} given in evaluation mode, and stays in it", file=sys.stderr)
+    if woken:
+        print(f"note: {_listed(woken)} given in evaluation mode, as from_pretrained leaves it, and is exported in training mode; "
+              "what is to stay in evaluation mode says so in its own train()", file=sys.stderr)
+    return module
+
+
+def _listed(names) -> str:
+    names = list(names)
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more were" if len(names) > 3 else " were" if len(names) > 1 else " was")
 
 
 def _too_large(what, module, args) -> bool:
@@ -384,7 +407,7 @@ def _from_function(args) -> Model:
     if args.no_weights:
         module = module.to("meta")
         inputs = {name: value.to("meta") for name, value in inputs.items()}
-    return Model(args.source, None, module.train(), inputs, tokens, complete_rules(module, rules), not args.no_weights, buffers)
+    return Model(args.source, None, in_training(module), inputs, tokens, complete_rules(module, rules), not args.no_weights, buffers)
 
 
 def _import_function(source: str):

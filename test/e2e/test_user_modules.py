@@ -114,7 +114,7 @@ def same_losses(run):
 @pytest.mark.parametrize("name, settings", [
     ("mlp", []), ("mlp", [("approximate", "tanh")]), ("activations", []), ("attention", []), ("sdpa", []), ("sdpa", [("grouped", True)]),
     ("by_hand", []), ("rms_norm", []), ("torch_rms_norm", []), ("swiglu", []), ("shared_layer", []), ("tied_head", []),
-    ("regression", []), ("mixture", []), ("statistics", []), ("recurrent", []), ("frozen", []), ("unreached", []),
+    ("regression", []), ("mixture", []), ("statistics", []), ("recurrent", []), ("frozen", []), ("frozen_statistics", []), ("unreached", []),
     ("lstm", []), ("lstm", [("bidirectional", True), ("num_layers", 2)]), ("gru", []), ("gru", [("bidirectional", True)]), ("rnn", []),
     ("rnn", [("nonlinearity", "relu")]), ("lstm_classifier", []), ("spatial_transformer", []),
     ("spatial_transformer", [("mode", "bicubic"), ("padding_mode", "border")]),
@@ -212,6 +212,13 @@ def test_dropout_trains_and_is_off_in_evaluation(trained, tools, tmp_path):
     first = sum(batches[:ACCUMULATION]) / ACCUMULATION
     assert numpy.isfinite([step["loss"] for step in run.metrics]).all()
     assert 1e-5 < abs(run.metrics[0]["loss"] / first - 1) < 0.5
+
+
+def test_modes_within_a_module_are_said(tmp_path, capfd):
+    export("frozen_statistics", [], tmp_path / "m")
+    assert "note: body.1 was given in evaluation mode, and stays in it" in capfd.readouterr().err
+    export("pretrained_part", [], tmp_path / "n")
+    assert "note: body was given in evaluation mode, as from_pretrained leaves it, and is exported in training mode" in capfd.readouterr().err
 
 
 def test_what_is_not_supported_is_named(tools, tmp_path):

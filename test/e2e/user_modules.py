@@ -207,6 +207,18 @@ def unreached():
     return Classifier(Body()), features()
 
 
+def frozen_statistics():
+    """A batch norm in evaluation mode within a module in training mode."""
+    norm = nn.BatchNorm1d(12).eval()
+    norm.running_mean.normal_()
+    norm.running_var.uniform_(0.5, 2)
+    return Classifier(nn.Sequential(nn.Linear(8, 12), norm, nn.Tanh(), nn.Linear(12, CLASSES))), features()
+
+
+def pretrained_part():
+    return Classifier(nn.Sequential(nn.Linear(8, 12), nn.BatchNorm1d(12), nn.Linear(12, CLASSES)).eval()), features()
+
+
 def dropout(p=0.25):
     return Classifier(nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Dropout(p), nn.Linear(64, CLASSES))), features()
 
