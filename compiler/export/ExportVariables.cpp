@@ -67,6 +67,12 @@ LogicalResult Exporter::exportSource(train::VariableOp variable, plan::proto::So
         FailureOr<unsigned> file = weightFile(variable, source.getPath());
         if (failed(file))
           return failure();
+        const uint64_t size = plan_.weight_files(int(*file)).size();
+        const uint64_t end = uint64_t(source.getOffset()) + uint64_t(source.getLength());
+        if (end > size)
+          return LogicalResult(variable.emitError()
+                               << "its weight file " << source.getPath() << " was changed while it was read: it has "
+                               << size << " bytes, and " << end << " are needed; compile it again");
         message.mutable_range()->set_file(*file);
         message.mutable_range()->set_offset(source.getOffset());
         message.mutable_range()->set_length(source.getLength());
