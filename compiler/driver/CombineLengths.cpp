@@ -41,6 +41,8 @@ public:
       length.set_size(uint64_t(sizes_[i]));
       *length.mutable_inputs() = plans_[i].inputs();
       *length.mutable_reference() = plans_[i].reference();
+      if (plans_[i].has_pipeline())
+        *length.mutable_pipeline() = plans_[i].pipeline();
       addConstants(i);
       addCodes(i);
     }

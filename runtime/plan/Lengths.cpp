@@ -43,6 +43,9 @@ proto::Plan planOfSize(const proto::Plan &plan, uint64_t size) {
     one.set_size(size);
     *one.mutable_inputs() = length.inputs();
     *one.mutable_reference() = length.reference();
+    one.clear_pipeline();
+    if (length.has_pipeline())
+      *one.mutable_pipeline() = length.pipeline();
     for (int r = 0; r < one.roles_size(); ++r) {
       proto::Role &role = *one.mutable_roles(r);
       const proto::Role &own = length.roles(r);

@@ -4,6 +4,7 @@ docs/config.md allows, so ds-opt compiles it, or refuses it by a rule of rules.p
 import functools
 import itertools
 import re
+from pathlib import Path
 
 SMALL_COUNTS = [1, 17, 100, 512, 3000, 20000, "auto"]
 GROUPS = {"no decay": [{"match": "bias$|norm", "weight_decay": 0}], "embedding": [{"match": "embedding", "lr_factor": 0.1}],
@@ -21,6 +22,15 @@ SCHEDULERS = {
     "WarmupLR": {"warmup_num_steps": 2}, "WarmupDecayLR": {"total_num_steps": 5, "warmup_num_steps": 2, "warmup_type": "linear"},
     "WarmupCosineLR": {"total_num_steps": 9}, "LRRangeTest": {"lr_range_test_step_size": 2, "lr_range_test_staircase": True},
     "OneCycle": {"cycle_min_lr": 1e-4, "cycle_max_lr": 1e-2, "cycle_first_step_size": 2, "decay_lr_rate": 0.1, "decay_step_size": 1}}
+# Passes of ds-opt that can be left out.
+OPTIONAL = [f"ds-{name}" for name in (
+    "fold-transposes", "fuse-bias", "regroup-attention", "fold-head-transposes", "pack-heads", "regroup-rms-norm", "concat-pads",
+    "elide-accumulation", "repeat-elementwise", "fuse-elementwise", "elide-copies", "reuse-dying-operands", "order-for-memory", "peel-backward",
+    "advance-updates", "split-updates", "read-ahead", "elide-pending-copies", "elide-redundant-gathers", "keep-parameters-gathered",
+    "advance-reductions", "combine-collectives", "hoist-gathers", "narrow-gathers", "split-async-collectives", "pad-vocabulary",
+    "fuse-bias-gradients", "fuse-residual-gradients", "choose-captured-programs", "compile-elementwise")]
+# A machine of slow links without latency, on which small models have pieces, and reads that come early.
+SLOW_MACHINE = Path(__file__).with_name("slow.json")
 NO = None  # leaves the axis out
 
 # axis: its values. Those of a key are the key's own; a word stands for a longer value in `config_of`.
@@ -62,7 +72,7 @@ AXES = {
     "activation_checkpointing.cpu_checkpointing": [True],
     "activation_checkpointing.number_checkpoints": [1, 2],
     "deepstatic.offload": ["auto", "all cpu", "all nvme", "blocks cpu"],
-    "deepstatic.recompute": ["none", "full", 1, 3, "blocks", "all away"],
+    "deepstatic.recompute": ["none", "full", "auto", 1, 3, "blocks", "all away"],
     "deepstatic.delayed_update": [True],
     "deepstatic.loss_normalization": ["tokens"],
     "deepstatic.parameter_groups": list(GROUPS),
@@ -72,9 +82,10 @@ AXES = {
     "deepstatic.checkpoint.buffer": ["1MiB"],
     "aio.block_size": [4096],
     "aio.queue_depth": [1],
-    "deepstatic.device_memory": ["64MiB"],
+    "deepstatic.device_memory": ["64MiB", "300KiB"],
     "--host-memory": ["100000", "64MiB"],
-    "--machine": ["cpu"],
+    "--machine": ["cpu", "slow", "h100x8"],
+    "--without": ["all", *OPTIONAL],
     "--dim": ["seq=4", "seq=4,8"],
     "zero_optimization.offload_optimizer.nvme_path": ["the same"],
     "zero_optimization.offload_param.nvme_path": ["the same"],
@@ -141,6 +152,9 @@ def legal(choice) -> dict:
         drop("zero_optimization.offload_optimizer.ratio", "deepstatic.delayed_update")
     if c.get("precision") == "fp16":
         drop("deepstatic.loss_normalization")
+    if c.get("--machine") == "h100x8":  # what device cuda does not have yet
+        drop("communication_data_type", *(axis for axis in AXES if axis.startswith(("zero_optimization.offload_optimizer", "fp16."))))
+        drop(*(axis for axis, value in choice.items() if "nvme" in str(value) or value == "fp16"))
     if "deepstatic.checkpoint.snapshot" in c:
         drop("deepstatic.checkpoint.buffer")
     return c
@@ -219,7 +233,7 @@ def loss_of(spec, word):
 
 def beside_one_rank(choice) -> dict:
     """The same training on one rank, where all of it lies in device memory."""
-    kept = ("precision", "fp16.", "optimizer", "scheduler", "gradient_clipping", "deepstatic.loss", "deepstatic.parameter_groups", "--dim",
+    kept = ("precision", "fp16.", "--without", "optimizer", "scheduler", "gradient_clipping", "deepstatic.loss", "deepstatic.parameter_groups", "--dim",
             "train_micro", "deepstatic.delayed_update")
     one = {axis: value for axis, value in choice.items() if axis.startswith(kept)}
     if "deepstatic.delayed_update" in one:
@@ -259,7 +273,11 @@ def config_of(choice, spec, place):
     for axis, value in choice.items():
         if axis in ("ranks", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "batch sizes", "optimizer"):
             continue
-        if axis.startswith("--"):
+        if axis == "--without":
+            flags += [word for name in (OPTIONAL if value == "all" else [value]) for word in (axis, name)]
+        elif axis == "--machine":
+            flags += [axis, str(SLOW_MACHINE) if value == "slow" else value]
+        elif axis.startswith("--"):
             flags += [axis, value]
         elif axis == "precision":
             put(f"{value}.enabled", True)

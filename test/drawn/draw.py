@@ -105,12 +105,12 @@ def command_of(folder, spec, choice, name="plan"):
 
 
 def judge(folder, spec, choice, runs=False) -> Outcome:
-    """Compiles in `folder`, and with `runs` trains beside one rank."""
+    """Compiles in `folder`, and with `runs` trains beside one rank, where the plan is for CPUs."""
     command, begin = command_of(folder, spec, choice), time.monotonic()
     code, text = call(*command, "--quiet")
     seconds = time.monotonic() - begin
     if code == 0:
-        fault, numerics = train(folder, spec, choice) if runs else ("", "")
+        fault, numerics = train(folder, spec, choice) if runs and choice.get("--machine") != "h100x8" else ("", "")
         return Outcome("fault" if fault else "plan", fault, seconds, numerics)
     sentence = sentence_of(text)
     return Outcome((rules.rule_of(sentence) if code == 1 else None) or "fault", f"exit {code}: {sentence}", seconds)

@@ -42,6 +42,10 @@ FOUND = [
      "a compiler may leave unwritten what the intrinsic for the tiles' configuration does not name; it is told now"),
     ("delayed updates on the host beside two micro-batches, interleaved", "an update waits for ever", "plan",
      "what a routine of the first micro-batch issues is awaited at its end"),
+    ("a gathered weight and an activation sent at once, ZeRO 3, bf16", "the next gather is written over the message", "plan",
+     "a message leaves from what the fragment keeps, not from what it was copied from"),
+    ("accumulate-by-layer, two sizes of a dimension", "a stage that is not there", "plan", "each size says its own stages"),
+    ("bf16, --without ds-regroup-attention", "is_nan has no precision", "configuration", "its row has the op's name; a test compares them all"),
 ]
 
 # Some of these, made small: (model, configuration). Each is compiled again.
@@ -72,4 +76,15 @@ SMALL = {
         {"ranks": 4, "deepstatic.pipeline.schedule": "interleaved", "deepstatic.pipeline.stages": 2, "deepstatic.pipeline.chunks": 2,
          "zero_optimization.stage": 3, "zero_optimization.offload_optimizer.device": "cpu", "deepstatic.delayed_update": True,
          "gradient_accumulation_steps": 2}),
+    "a gathered weight that leaves beside an activation": (
+        {**TOKENS, "family": "images", "blocks": [{**BLOCK, "kind": "residual"}, {**BLOCK, "kind": "residual", "act": "Gelu"}]},
+        {"ranks": 4, "deepstatic.pipeline.stages": 2, "deepstatic.pipeline.partition": "parameters", "zero_optimization.stage": 3,
+         "zero_optimization.reduce_bucket_size": 1, "zero_optimization.stage3_param_persistence_threshold": 0,
+         "zero_optimization.stage3_max_live_parameters": 0, "precision": "bf16", "gradient_accumulation_steps": 2}),
+    "layer by layer, with as many layers as a size can be cut into": (
+        {**TOKENS, "width": 8, "vocabulary": 17, "tokens": 8, "open": True, "ends": "logits"},
+        {"deepstatic.pipeline.schedule": "accumulate-by-layer", "gradient_accumulation_steps": 2, "precision": "bf16", "deepstatic.loss": "plain",
+         "--dim": "seq=4,8"}),
+    "attention in 16 bits that is not taken together": (
+        {"family": "exported", "name": "bert", "seed": 0}, {"precision": "bf16", "--without": "ds-regroup-attention"}),
 }

@@ -33,7 +33,7 @@ def draw_model(random, exports=()) -> dict:
     else:
         kinds = [random.choice(blocks) for _ in range(random.choice([1, 1, 2, 2, 3, 4, 5]))]
     spec = {"family": family, "width": random.choice([4, 6, 8, 12, 16, 16, 20, 32, 32, 48, 64]),
-            "tokens": random.choice([1, 3, 4, 4, 8, 16]), "vocabulary": random.choice([5, 16, 17, 32, 50, 64, 96, 128]),
+            "tokens": random.choice([1, 3, 4, 4, 8, 16]), "vocabulary": random.choice([5, 16, 17, 32, 50, 64, 96, 128, 4099]),
             "blocks": [draw_block(random, kind) for kind in kinds],
             "head": random.choice(["tied", "untied", "untied", "bias", "pooled"] if family == "tokens" else ["bias", "untied", "regression"]),
             "norm": random.choice(["layer", "layer", "rms", "none"]), "positions": random.random() < 0.4,

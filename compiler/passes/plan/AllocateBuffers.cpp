@@ -274,8 +274,16 @@ private:
   void lowerMessage(dist::SendOp send) {
     CommandOperands operands;
     for (Value tensor : send.getTensors())
-      operands.add(viewOf(tensor), plan::Access::Read, tensor.getType());
+      operands.add(storedBefore(send, tensor), plan::Access::Read, tensor.getType());
     writer_.send(send, operands);
+  }
+
+  /// Where a message may leave from while the next call computes: the value that keeps `tensor`, if one does.
+  BufferView storedBefore(dist::SendOp send, Value tensor) {
+    for (Operation *user : tensor.getUsers())
+      if (auto store = dyn_cast<dist::StoreOp>(user); store && store->isBeforeInBlock(send))
+        return storage_.ofValue(store.getValueAttr().getAttr());
+    return viewOf(tensor);
   }
 
   /// A start writes the results of its done.

@@ -41,7 +41,7 @@ static constexpr OpPrecision table[] = {
     {"floor", "F", Elementwise},
     {"ceil", "F", Elementwise},
     {"round", "F", Elementwise},
-    {"isnan", "F", Elementwise},
+    {"is_nan", "F", Elementwise},
     {"equal", "F", Elementwise},
     {"less", "F", Elementwise},
     {"less_equal", "F", Elementwise},
@@ -86,6 +86,8 @@ static constexpr OpPrecision table[] = {
     {"store", "F"},
     {"update_average", "F"},
 };
+
+llvm::ArrayRef<OpPrecision> ds::precisionTable() { return table; }
 
 const OpPrecision *ds::precisionOf(llvm::StringRef op) {
   const auto *row = llvm::find_if(table, [&](const OpPrecision &candidate) { return candidate.op == op; });

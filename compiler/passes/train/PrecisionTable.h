@@ -1,6 +1,7 @@
 //===- PrecisionTable.h - what of an op has 16 bits, what stays f32 --------===//
 #pragma once
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <optional>
@@ -32,6 +33,8 @@ struct OpPrecision {
     return OperandPrecision(operands[std::min<size_t>(index, operands.size() - 1)]);
   }
 };
+
+llvm::ArrayRef<OpPrecision> precisionTable();
 
 /// The row of an op, or null: then it cannot take 16 bits.
 const OpPrecision *precisionOf(llvm::StringRef op);
