@@ -4,6 +4,7 @@
 // later users, and what they need, just before that instant, so that it is dead by then; or run its earlier users, and
 // what needs them, just after it, so that it is not born. The move after which least lives in the stretch that it
 // changes is made if that is less than the peak. So peaks vanish one by one until one of them withstands all moves.
+// Work is counted, not timed: a graph of thousands of parallel branches has a move for each of them at every peak.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/scheduling/OrderProblem.h"
@@ -46,7 +47,7 @@ public:
 
   std::vector<int64_t> run() {
     // Every move takes at least one instant below the peak.
-    for (int64_t moves = 0; moves < movesPerCommand * problem_.commands; ++moves)
+    for (int64_t moves = 0; moves < movesPerCommand * problem_.commands && placed_ < mostPlaced; ++moves)
       if (!lower(std::max_element(live_.begin(), live_.end()) - live_.begin()))
         break;
     return order_;
@@ -55,6 +56,8 @@ public:
 private:
   static constexpr int64_t reach = 128; // commands that a move may pass: what it costs to try one
   static constexpr int64_t movesPerCommand = 4;
+  /// Commands that all moves tried may place: seconds. Layers of known models take some 100 for each command.
+  static constexpr int64_t mostPlaced = int64_t(1) << 24;
 
   /// Commands as they shall stand from position `begin` on.
   struct Stretch {
@@ -75,6 +78,7 @@ private:
     const auto attempt = [&](std::optional<Stretch> stretch) {
       if (!stretch)
         return;
+      placed_ += int64_t(stretch->commands.size());
       std::vector<int64_t> live = liveIn(*stretch, carriedInto(stretch->begin));
       const int64_t most = *std::max_element(live.begin(), live.end());
       if (most >= least)
@@ -82,7 +86,7 @@ private:
       least = most;
       best = {std::move(*stretch), std::move(live)};
     };
-    for (size_t b = 0; b < lives_.size(); ++b) {
+    for (size_t b : usedWithinReach(at)) {
       const OrderProblem::Buffer &buffer = problem_.buffers[b];
       const auto [first, last] = lives_[b];
       if (buffer.bytes == 0)
@@ -96,6 +100,17 @@ private:
       return false;
     apply(best->first, best->second);
     return true;
+  }
+
+  /// Buffers of which a move around position `at` may change the life, ascending.
+  std::vector<size_t> usedWithinReach(int64_t at) const {
+    std::vector<size_t> buffers;
+    const int64_t end = std::min<int64_t>(at + reach + 1, int64_t(order_.size()));
+    for (int64_t p = std::max<int64_t>(0, at - reach); p < end; ++p)
+      buffers.insert(buffers.end(), used_[size_t(order_[size_t(p)])].begin(), used_[size_t(order_[size_t(p)])].end());
+    std::ranges::sort(buffers);
+    buffers.erase(std::unique(buffers.begin(), buffers.end()), buffers.end());
+    return buffers;
   }
 
   /// Users of buffer `b` behind position `at`, and what they need, in front of it.
@@ -201,6 +216,7 @@ private:
   std::vector<bool> marked_;                           // by position; scratch
   std::vector<int64_t> left_;                          // uses by buffer; scratch
   std::vector<bool> seen_;                             // by buffer; scratch
+  int64_t placed_ = 0;
 };
 
 } // namespace

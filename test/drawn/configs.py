@@ -218,6 +218,9 @@ def draw_choice(random, pair) -> dict:
     if "zero_optimization.stage" in choice and random.random() < 0.5:
         choice["zero_optimization.reduce_bucket_size"] = random.choice(SMALL_COUNTS)
     fixed = needed(*pair) | dict(pair)
+    if (choice | fixed).get("--machine") == "slow" and random.random() < 0.7:  # what its links are slow for
+        choice |= {axis: random.choice(AXES[axis]) for axis in ("zero_optimization.offload_optimizer.device", "zero_optimization.offload_param.device")
+                   if random.random() < 0.7}
     made = legal(choice | fixed)
     if any(made.get(axis, NO) != value for axis, value in pair):  # the others stand in its way
         made = legal(fixed)

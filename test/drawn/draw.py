@@ -49,6 +49,8 @@ class Draw:
         self.spec, choice = models.draw_model(source, pool.EXPORTS), configs.draw_choice(source, pair)
         if "--dim" in dict(pair):
             self.spec = models.opened({"head": "untied", **self.spec, "ends": "loss"})
+        if choice.get("--machine") == "slow":
+            self.spec = models.enlarged(self.spec)
         if "deepstatic.loss" in choice and self.spec["family"] != "exported":
             self.spec = {**self.spec, "ends": "logits", "tokens": max(3, self.spec["tokens"])}
         else:
@@ -268,6 +270,8 @@ def main():
     numbers = [args.only] if args.only is not None else range(args.first, args.first + args.count)
 
     def shown(number, draw, outcome):
+        if (number + 1) % 1000 == 0:
+            print(f"{number + 1 - args.first:,} of {args.count:,}", file=sys.stderr, flush=True)
         if args.only is not None:
             print(json.dumps(draw.spec), json.dumps(draw.choice), *outcome[:2], sep="\n")
         elif outcome.verdict == "fault":

@@ -45,6 +45,7 @@ FOUND = [
     ("a gathered weight and an activation sent at once, ZeRO 3, bf16", "the next gather is written over the message", "plan",
      "a message leaves from what the fragment keeps, not from what it was copied from"),
     ("accumulate-by-layer, two sizes of a dimension", "a stage that is not there", "plan", "each size says its own stages"),
+    ("a thousand weights side by side", "minutes of moves that lower a peak", "plan", "commands that moves place are counted, and bounded"),
     ("bf16, --without ds-regroup-attention", "is_nan has no precision", "configuration", "its row has the op's name; a test compares them all"),
 ]
 

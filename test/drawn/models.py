@@ -63,6 +63,11 @@ def opened(spec) -> dict:
             "head": spec["head"] if spec["family"] == "tokens" else "untied"}
 
 
+def enlarged(spec) -> dict:
+    """The same with an embedding of more elements than the pieces have in which updates are cut."""
+    return {**spec, "vocabulary": 4099, "width": max(16, spec["width"])} if spec["family"] == "tokens" else spec
+
+
 def draw_block(random, kind) -> dict:
     return {"kind": kind, "heads": random.choice([1, 2]), "grown": random.choice([1, 2, 3]), "bias": random.random() < 0.6,
             "norm": random.choice(["layer", "rms", "none"]), "act": random.choice(["Relu", "Gelu", "Tanh", "Sigmoid"]),

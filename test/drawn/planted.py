@@ -39,9 +39,12 @@ PLANTED = {  # name: (file, what it does, a text, what stands there instead)
     "narrow-sum-replaced": (
         f"{PASSES}/zero/NarrowReductions.cpp", "a sum in 16 bits of a bucket of one member replaces those of earlier micro-batches",
         "    if (accumulate) {", "    if (accumulate && bucket.getMembers().size() > 1) {"),
-    "store-beside-a-collective": (
-        f"{PASSES}/zero/SplitAsyncCollectives.cpp", "a collective is not waited for before state that it reads is written",
-        "           state.conflictWith(op);", "           (state.conflictWith(op) && !isa<train::StoreOp>(op));"),
+    "reused-of-the-bucket-before": (
+        f"{PASSES}/zero/ElideRedundantGathers.cpp", "what is gathered again is taken of the bucket before, where that is as large",
+        "      gone.getResult(0).replaceAllUsesWith(uses.gathers[source[i]].whole);",
+        "      const size_t at = source[i], before = at > 0 ? at - 1 : at;\n"
+        "      const bool alike = uses.gathers[before].whole.getType() == gone.getResult(0).getType();\n"
+        "      gone.getResult(0).replaceAllUsesWith(uses.gathers[alike ? before : at].whole);"),
     "reduced-too-early": (
         f"{PASSES}/zero/AdvanceReductions.cpp", "with two micro-batches gradients are summed over the ranks after each",
         "    if (microbatches != 1)", "    if (microbatches > 2)"),

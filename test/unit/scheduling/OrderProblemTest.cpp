@@ -119,6 +119,22 @@ TEST(OrderForMemory, VerifiesLargeRandomGraphs) {
   }
 }
 
+// At each peak there is a move for each branch; the search ends all the same.
+TEST(OrderForMemory, EndsWithThousandsOfBranches) {
+  constexpr int64_t branches = 3000;
+  OrderProblem problem;
+  problem.commands = 2 * branches + 1;
+  for (int64_t branch = 0; branch < branches; ++branch) {
+    const int64_t made = branch, read = 2 * branches - branch;
+    problem.buffers.push_back({1, {made, read}, false, false});
+    problem.edges.push_back({made, read});
+  }
+  ASSERT_EQ(problem.check(), std::nullopt);
+  const std::vector<int64_t> order = orderForMemory(problem);
+  EXPECT_EQ(problem.verify(order), std::nullopt);
+  EXPECT_LE(problem.peakBytes(order), problem.peakBytes(identity(problem)));
+}
+
 TEST(OrderProblem, ChecksItsInput) {
   const auto reason = [](OrderProblem problem) { return problem.check().value_or(""); };
   EXPECT_EQ(reason({2, {{0, 1}}, {{4, {0, 1}, false, false}}}), "");
