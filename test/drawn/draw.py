@@ -47,7 +47,7 @@ class Draw:
     def __init__(self, seed, number, pairs):
         source, pair = random.Random(f"{seed} {number}"), pairs[number % len(pairs)]
         self.spec, choice = models.draw_model(source, pool.EXPORTS), configs.draw_choice(source, pair)
-        if "--dim" in dict(pair):
+        if "--dim" in choice:
             self.spec = models.opened({"head": "untied", **self.spec, "ends": "loss"})
         if choice.get("--machine") == "slow":
             self.spec = models.enlarged(self.spec)
