@@ -110,13 +110,18 @@ std::vector<Member> copiedMembers(RankMemory &memory, const proto::Operand &oper
   return members;
 }
 
+/// Whether an operand lies in a buffer that holds no state by itself.
+bool isCopied(const RankMemory &memory, const proto::Operand &operand) {
+  const proto::Buffer &buffer = memory.bufferOf(operand);
+  return !buffer.has_variable() && !buffer.has_bucket();
+}
+
 /// The variables that bytes of an update's operand hold, counted from the first byte of its buffer.
 std::vector<Member> membersIn(RankMemory &memory, const proto::Operand &operand, uint64_t skip, uint64_t bytes,
                               uint64_t microbatch) {
-  const proto::Buffer &buffer = memory.bufferOf(operand);
-  if (!buffer.has_variable() && !buffer.has_bucket())
+  if (isCopied(memory, operand))
     return copiedMembers(memory, operand, skip, bytes, microbatch);
-  return Layout(memory.plan(), buffer, memory.rank).within(memory.offsetIn(operand) + skip, bytes);
+  return Layout(memory.plan(), memory.bufferOf(operand), memory.rank).within(memory.offsetIn(operand) + skip, bytes);
 }
 
 /// An optimizer's state lies as its parameter does.
@@ -127,6 +132,11 @@ void requireState(RankMemory &memory, const proto::Operand &operand, uint32_t va
   for (const Member &member : membersIn(memory, operand, skip, bytes, microbatch))
     if (member.variable == variable && member.firstByte + begin == parameter.firstByte + member.begin)
       found += member.end - member.begin;
+  if (!memory.followsAll() && isCopied(memory, operand)) { // of slices that copies bring, not all are followed
+    found += bytes;
+    for (const OperandSegment &segment : memory.segmentsOf(operand, skip, bytes, microbatch))
+      found -= segment.value == Values::unknown ? 0 : segment.end - segment.begin;
+  }
   if (found != bytes)
     throw Mismatch{"its operand in " + memory.nameOf(operand.buffer()) + " does not hold " +
                    variableName(memory, variable) + " where it updates " + variableName(memory, parameter.variable)};

@@ -29,9 +29,12 @@ bool isConstant(const proto::Plan &plan, const proto::Buffer &buffer) {
 class Combination {
 public:
   Combination(const std::string &dimension, const std::vector<int64_t> &sizes, std::vector<proto::Plan> plans)
-      : dimension_(dimension), sizes_(sizes), plans_(std::move(plans)), all_(plans_.back()) {}
+      : dimension_(dimension), sizes_(sizes), plans_(std::move(plans)) {}
 
   proto::Plan run() {
+    for (int r = 0; r < plans_.back().roles_size(); ++r)
+      shareQueuesAndArenas(r);
+    all_ = plans_.back();
     for (size_t i = 0; i + 1 < plans_.size(); ++i)
       requireSameState(i);
     all_.set_dimension(dimension_);
@@ -77,9 +80,41 @@ private:
     if (!same(one.weight_files(), all_.weight_files()) || !same(one.communicators(), all_.communicators()) ||
         !same(one.channels(), all_.channels()) || layoutOf(one) != layoutOf(all_))
       refuse(i, "where state lies, and what ranks communicate, depends on it");
-    for (int r = 0; r < all_.roles_size(); ++r)
-      if (!same(one.roles(r).queues(), all_.roles(r).queues()))
-        refuse(i, "on which queues commands run depends on it");
+  }
+
+  /// A size whose tensors are too small to leave the device has no queue for that, and no arena elsewhere: each plan
+  /// gets those of all.
+  void shareQueuesAndArenas(int r) {
+    google::protobuf::RepeatedPtrField<proto::Queue> queues;
+    google::protobuf::RepeatedPtrField<proto::Arena> arenas;
+    const auto numberIn = [](auto &list, const auto &wanted, auto name) {
+      const auto found = std::ranges::find_if(list, [&](const auto &each) { return name(each) == name(wanted); });
+      const auto number = uint32_t(found - list.begin());
+      if (found == list.end())
+        *list.Add() = wanted;
+      return number;
+    };
+    std::vector<plan::Renumbering> numbers(plans_.size());
+    for (size_t i = plans_.size(); i-- > 0;) { // the largest first
+      for (const proto::Queue &queue : plans_[i].roles(r).queues())
+        numbers[i].queues.push_back(numberIn(queues, queue, [](const proto::Queue &q) { return q.name(); }));
+      for (const proto::Arena &arena : plans_[i].roles(r).arenas())
+        numbers[i].arenas.push_back(numberIn(arenas, arena, [](const proto::Arena &a) { return a.space(); }));
+    }
+    for (size_t i = 0; i < plans_.size(); ++i) {
+      proto::Role &role = *plans_[i].mutable_roles(r);
+      plan::renumber(role, numbers[i]);
+      *role.mutable_queues() = queues;
+      const auto own = role.arenas();
+      *role.mutable_arenas() = arenas;
+      for (int a = 0; a < arenas.size(); ++a) {
+        const auto found = std::ranges::find(numbers[i].arenas, uint32_t(a));
+        const bool has = found != numbers[i].arenas.end();
+        role.mutable_arenas(a)->set_bytes(has ? own[int(found - numbers[i].arenas.begin())].bytes() : 0);
+        role.mutable_arenas(a)->set_peak_live_bytes(has ? own[int(found - numbers[i].arenas.begin())].peak_live_bytes()
+                                                        : 0);
+      }
+    }
   }
 
   /// Where everything lies that outlives a step, in words of the file.

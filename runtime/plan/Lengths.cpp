@@ -68,6 +68,8 @@ public:
 
   void change(proto::Role &role) const {
     for (proto::Buffer &buffer : *role.mutable_buffers()) {
+      if (!numbers_.arenas.empty())
+        buffer.set_arena(numbers_.arenas[buffer.arena()]);
       if (buffer.has_variable() && !numbers_.variables.empty())
         buffer.set_variable(numbers_.variables[buffer.variable()]);
       if (buffer.has_next_of() && !numbers_.buffers.empty())
@@ -109,6 +111,8 @@ private:
   }
 
   void change(proto::Command &command) const {
+    if (!numbers_.queues.empty())
+      command.set_queue(numbers_.queues[command.queue()]);
     for (proto::Wait &wait : *command.mutable_waits())
       wait.set_event(wait.event() + numbers_.events);
     for (uint32_t &signal : *command.mutable_signals())
@@ -150,6 +154,8 @@ void append(proto::Role &role, proto::Role own, const std::string &suffix, uint3
   Renumbering numbers{.buffers = {},
                       .variables = {},
                       .codes = {},
+                      .queues = {},
+                      .arenas = {},
                       .events = uint32_t(role.events_size()),
                       .routines = uint32_t(role.routines_size()),
                       .programs = uint32_t(role.programs_size()),

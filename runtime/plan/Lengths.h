@@ -35,10 +35,9 @@ bool isProgram(std::string_view name, std::string_view program);
 /// `size` is kept. `plan` must have passed validatePlan.
 proto::Plan withProgramsOfAllSizes(const proto::Plan &plan);
 
-/// What is added to each number of a kind. `buffers`, `variables` and `codes` say the new number of each old one;
-/// empty: the same.
+/// What is added to each number of a kind. Lists say the new number of each old one; empty: the same.
 struct Renumbering {
-  std::vector<uint32_t> buffers, variables, codes;
+  std::vector<uint32_t> buffers, variables, codes, queues, arenas;
   uint32_t events = 0, routines = 0, programs = 0, inputs = 0, ops = 0;
 };
 void renumber(proto::Role &role, const Renumbering &numbers);

@@ -45,6 +45,10 @@ FOUND = [
     ("a gathered weight and an activation sent at once, ZeRO 3, bf16", "the next gather is written over the message", "plan",
      "a message leaves from what the fragment keeps, not from what it was copied from"),
     ("accumulate-by-layer, two sizes of a dimension", "a stage that is not there", "plan", "each size says its own stages"),
+    ("two sizes of a dimension, of which one is too small to leave the device", "refused: queues or arenas differ", "plan",
+     "each size has the queues and arenas of all"),
+    ("--without ds-elide-copies, moments in files, ZeRO 1, communication_data_type", "a moment does not hold its slice on rank 1", "checker",
+     "what is not followed on a rank says nothing against it"),
     ("a thousand weights side by side", "minutes of moves that lower a peak", "plan", "commands that moves place are counted, and bounded"),
     ("bf16, --without ds-regroup-attention", "is_nan has no precision", "configuration", "its row has the op's name; a test compares them all"),
 ]
@@ -86,6 +90,14 @@ SMALL = {
         {**TOKENS, "width": 8, "vocabulary": 17, "tokens": 8, "open": True, "ends": "logits"},
         {"deepstatic.pipeline.schedule": "accumulate-by-layer", "gradient_accumulation_steps": 2, "precision": "bf16", "deepstatic.loss": "plain",
          "--dim": "seq=4,8"}),
+    "a size whose tensors are too small to leave": (
+        {**TOKENS, "vocabulary": 16, "tokens": 8, "open": True},
+        {"zero_optimization.offload_param.device": "cpu", "--dim": "seq=4,8", "ranks": 2, "zero_optimization.stage": 1}),
+    "moments of another rank that are copied once more": (
+        {**TOKENS, "open": True, "ends": "logits", "tokens": 8},
+        {"ranks": 2, "optimizer": "Adagrad", "zero_optimization.offload_optimizer.device": "nvme", "zero_optimization.offload_param.device": "cpu",
+         "deepstatic.loss": "plain", "--without": "ds-elide-copies", "--dim": "seq=4", "zero_optimization.stage": 1,
+         "communication_data_type": "bf16"}),
     "attention in 16 bits that is not taken together": (
         {"family": "exported", "name": "bert", "seed": 0}, {"precision": "bf16", "--without": "ds-regroup-attention"}),
 }
