@@ -123,10 +123,11 @@ constexpr Explanation explanations[] = {
      "classification "
      "or regression, or \"deepstatic\": {\"loss\": ...} in the configuration (docs/attach-loss.md). The data then need "
      "labels."},
-    {"folded-constants", "No weight is a copy that the exporter computed from a parameter.",
-     "The TorchScript exporter writes onnx::MatMul_123, a transposed weight without its name: nothing says any more "
-     "where its trained values belong.",
-     "Export with models/export.py, or with do_constant_folding=False."},
+    {"folded-constants", "A weight that the exporter computed from others trains as it stands.",
+     "The TorchScript exporter writes onnx::MatMul_123, a transposed weight without its name, and convolutions with "
+     "their batch normalizations in them: trained values belong to no parameter of the module any more.",
+     "Give the module's weights with --weights FOLDER, whose values say which was only transposed, or export with "
+     "models/export.py, or with do_constant_folding=False."},
     {"batch-norm-mode", "Batch normalization of a module in training mode is written in training mode.",
      "The dynamo exporter writes it in inference mode: it normalizes by running statistics that never change, and a "
      "ResNet trains to another loss.",

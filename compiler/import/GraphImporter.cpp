@@ -15,10 +15,11 @@ namespace ds::import {
 
 GraphImporter::GraphImporter(MLIRContext &context, const ImportOptions &options, const ScannedModel &model,
                              const FlatGraph &graph, const Metadata &metadata, const TrainingAlgorithm &algorithm,
-                             WeightFiles &files, const std::set<std::string> &outside)
+                             WeightFiles &files, const std::set<std::string> &outside,
+                             const std::map<std::string, Role> &roles)
     : context_(context), options_(options), model_(model), graph_(graph), metadata_(metadata), algorithm_(algorithm),
       builder_(&context), budget_(options.maxConstantElements), dims_(options.dims),
-      variables_(model, metadata, algorithm, options, files, outside, graph.differentiated) {}
+      variables_(model, metadata, algorithm, options, files, outside, graph.differentiated, roles) {}
 
 OwningOpRef<ModuleOp> GraphImporter::run() {
   checkLossNames();
@@ -30,11 +31,7 @@ OwningOpRef<ModuleOp> GraphImporter::run() {
   const std::vector<const FlatNode *> nodes = neededNodes(roots, needed);
   if (options_.results == ImportOptions::Results::Loss) {
     checkStateIsCarried(graph_, metadata_, needed);
-    std::set<std::string> trained;
-    for (const Variable &variable : variables_.all())
-      if (variable.trainable && metadata_.values.empty())
-        trained.insert(variable.name);
-    checkNotMerged(graph_, trained);
+    variables_.checkNotMerged();
   }
   countUses(nodes);
   for (const std::string &root : roots)

@@ -4,6 +4,7 @@
 #include "compiler/import/Flatten.h"
 #include "compiler/import/Fold.h"
 #include "compiler/import/Import.h"
+#include "compiler/import/Roles.h"
 #include "compiler/import/Value.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -19,7 +20,7 @@ class GraphImporter {
 public:
   GraphImporter(mlir::MLIRContext &context, const ImportOptions &options, const ScannedModel &model,
                 const FlatGraph &graph, const Metadata &metadata, const TrainingAlgorithm &algorithm,
-                WeightFiles &files, const std::set<std::string> &outside);
+                WeightFiles &files, const std::set<std::string> &outside, const std::map<std::string, Role> &roles);
 
   mlir::OwningOpRef<mlir::ModuleOp> run();
 

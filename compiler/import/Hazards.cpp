@@ -22,8 +22,8 @@ bool isOptimized(const onnx::ModelProto &model, const FlatGraph &graph) {
   return false;
 }
 
-static void checkNotOptimized(const onnx::ModelProto &model, const FlatGraph &graph, const Metadata &metadata,
-                              const std::set<std::string> &known) {
+void checkParametersIntact(const onnx::ModelProto &model, const FlatGraph &graph, const Metadata &metadata,
+                           const std::set<std::string> &known) {
   if (!isOptimized(model, graph))
     return;
   std::string lost;
@@ -42,44 +42,6 @@ static void checkNotOptimized(const onnx::ModelProto &model, const FlatGraph &gr
                 "); export with torch.onnx.export(..., optimize=False), or give the module's weights, whose values say "
                 "where they are, with --weights FOLDER" +
                 saysMore("optimized-export"));
-}
-
-/// "onnx::MatMul_123": what the TorchScript exporter calls a weight that it transposed while folding constants.
-static bool isFoldedName(const std::string &name) {
-  static const std::string prefix = "onnx::";
-  if (!name.starts_with(prefix))
-    return false;
-  const size_t underscore = name.rfind('_');
-  return underscore != std::string::npos && underscore + 1 < name.size() &&
-         name.find_first_not_of("0123456789", underscore + 1) == std::string::npos;
-}
-
-void checkNotFolded(const onnx::ModelProto &model, const FlatGraph &graph, const std::string &weights) {
-  std::set<std::string> used;
-  for (const FlatNode &node : graph.nodes)
-    used.insert(node.proto->input().begin(), node.proto->input().end());
-  for (const onnx::TensorProto &tensor : model.graph().initializer()) {
-    const bool isFloat =
-        tensor.data_type() == 1 || tensor.data_type() == 10 || tensor.data_type() == 11 || tensor.data_type() == 16;
-    if (!isFloat || tensor.dims_size() < 2 || !isFoldedName(tensor.name()) || !used.count(tensor.name()))
-      continue;
-    if (!weights.empty())
-      throw Failure("initializer '" + tensor.name() + "' has the values of no tensor in '" + weights +
-                    "': the exporter folded several into it, as a batch normalization into a convolution, and it would "
-                    "not be trained; export with training=torch.onnx.TrainingMode.TRAINING and "
-                    "do_constant_folding=False, or with dynamo=True and optimize=False" +
-                    saysMore("folded-constants"));
-    throw Failure("the exporter folded constants, so initializer '" + tensor.name() +
-                  "' is a transposed copy of a weight whose name is lost; export with do_constant_folding=False, or "
-                  "with dynamo=True and optimize=False, or give the module's weights with --weights FOLDER" +
-                  saysMore("folded-constants"));
-  }
-}
-
-void checkParametersIntact(const onnx::ModelProto &model, const FlatGraph &graph, const Metadata &metadata,
-                           const std::set<std::string> &known) {
-  checkNotOptimized(model, graph, metadata, known);
-  checkNotFolded(model, graph, "");
 }
 
 /// Splits at the commas of depth 0.
@@ -164,18 +126,6 @@ void checkStateIsCarried(const FlatGraph &graph, const Metadata &metadata, const
                     "', and a plan would keep its first value; only the running " +
                     "statistics of batch normalizations are carried from step to step: compute it from the batch, or " +
                     "leave its update out of forward");
-}
-
-void checkNotMerged(const FlatGraph &graph, const std::set<std::string> &trained) {
-  static const std::regex ofModule("[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z0-9_]+)+");
-  for (const FlatNode &node : graph.nodes) {
-    const onnx::NodeProto &proto = *node.proto;
-    if (proto.op_type() == "Identity" && proto.input_size() == 1 && proto.output_size() == 1 &&
-        trained.count(proto.input(0)) && proto.output(0).size() < 1000 && std::regex_match(proto.output(0), ofModule))
-      throw Failure("parameters '" + proto.input(0) + "' and '" + proto.output(0) +
-                    "' had equal values, so the exporter stored them once, and they would be trained as one; export " +
-                    "with training=torch.onnx.TrainingMode.TRAINING, or with dynamo=True and optimize=False");
-  }
 }
 
 bool cameFrom(const onnx::NodeProto &node, std::string_view name) {

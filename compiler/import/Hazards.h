@@ -17,14 +17,10 @@ std::string saysMore(const std::string &id);
 /// Whether torch.onnx.export's optimizer was at work (optimize=True, its default).
 bool isOptimized(const onnx::ModelProto &model, const FlatGraph &graph);
 
-/// Refuses a model whose parameters the exporter rewrote: optimized, or constant-folded by the TorchScript exporter.
-/// `known` are the names of its initializers and inputs.
+/// Refuses a model that the exporter optimized and that lacks parameters of its module. `known` are the names of its
+/// initializers and inputs.
 void checkParametersIntact(const onnx::ModelProto &model, const FlatGraph &graph, const Metadata &metadata,
                            const std::set<std::string> &known);
-
-/// Refuses weights that the TorchScript exporter computed from others and whose names are lost; `weights` is what
-/// --weights names, where tensors were found in it by their values.
-void checkNotFolded(const onnx::ModelProto &model, const FlatGraph &graph, const std::string &weights);
 
 /// The positional arguments and keywords of the call that a node came from, e.g. {"%q", "None", "0.1"} and
 /// {{"scale", "0.35"}}, from its fx_node entry; empty where it has none.
@@ -45,10 +41,6 @@ bool lostBatchNormTraining(const onnx::NodeProto &node, const Metadata &metadata
 /// Refuses buffers that forward changes and the loss reads, which a plan would keep at their first values: it carries
 /// the statistics of batch normalizations, and no others. `needed` are the names that the loss depends on.
 void checkStateIsCarried(const FlatGraph &graph, const Metadata &metadata, const std::set<std::string> &needed);
-
-/// Refuses parameters that the TorchScript exporter stored once since their values were equal, as fresh norms' are; it
-/// does so for modules in evaluation mode, and names the others by Identity nodes. `trained` are initializers.
-void checkNotMerged(const FlatGraph &graph, const std::set<std::string> &trained);
 
 /// The padding_idx of the embedding that a Gather node came from, at which PyTorch adds no gradient and ONNX cannot say
 /// so; nothing where it had none or does not say.

@@ -3,6 +3,7 @@
 
 #include "compiler/import/GraphImporter.h"
 #include "compiler/import/Hazards.h"
+#include "compiler/import/Initializers.h"
 #include "compiler/import/MatchWeights.h"
 #include "compiler/import/OpTable.h"
 #include "compiler/import/files/Failure.h"
@@ -60,6 +61,35 @@ std::set<std::string> namesOf(const onnx::GraphProto &graph) {
   return names;
 }
 
+std::string separatedText(const std::set<std::string> &names) {
+  return std::to_string(names.size()) +
+         " parameters had the values of others when the file was written, which has them once; each is a parameter of "
+         "its own: " +
+         firstNames({names.begin(), names.end()});
+}
+
+/// "onnx::MatMul_123" is what PyTorch's older exporter calls a weight that it computed from others while it folded
+/// constants: transposed, or a convolution's with its batch normalization.
+std::string foldedText(const std::map<std::string, Role> &roles, const Metadata &metadata, const WeightFiles &files,
+                       const std::string &weights) {
+  std::vector<std::string> folded, absent;
+  for (const auto &[name, role] : roles)
+    if (role.learned && name.starts_with("onnx::") && !metadata.values.count(name))
+      folded.push_back("'" + name + "'");
+  if (folded.empty())
+    return "";
+  std::string text = std::to_string(folded.size()) + " weights have lost their names, since the exporter folded " +
+                     "constants into them, and train as they stand: " + firstNames(folded);
+  for (const auto &[name, type] : files.safetensors())
+    if (!metadata.values.count(name) && !roles.count(name))
+      absent.push_back("'" + name + "'");
+  if (weights.empty())
+    text += "; --weights FOLDER gives those their names that were only transposed";
+  else if (!absent.empty())
+    text += "; of " + weights + " the graph has not: " + firstNames(absent);
+  return text + saysMore("folded-constants");
+}
+
 OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &options, std::span<const char> bytes) {
   const std::filesystem::path path = options.path;
   ScannedModel model = isText(path) ? parseText(bytes, "the file") : scanModel(bytes, options.maxBytes, "the file");
@@ -69,26 +99,42 @@ OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &opt
   WeightFiles files(path, bytes);
   if (!options.weights.empty())
     files.openSafetensors(options.weights);
-  Metadata metadata = readMetadata(model.proto);
+  Metadata metadata = readMetadata(model.proto); // of the exporter; what --weights tells is added
+  const bool told = !metadata.values.empty() || metadata.trainable || algorithm.present;
+  std::set<std::string> separated;
+  if (!told) {
+    liftConstants(model, graph);
+    separated = separateMerged(model, graph, metadata);
+  }
   const std::string matched =
       options.weights.empty() ? "" : matchWeights(model, graph, metadata, files, options.weights);
   std::set<std::string> tensors;
   for (const auto &[name, type] : files.safetensors())
     tensors.insert(name);
   const std::set<std::string> outside = validate(model.proto, graph, tensors);
-  if (matched.empty()) {
+  if (matched.empty())
     checkParametersIntact(model.proto, graph, metadata, namesOf(model.proto.graph()));
-  } else {
+  else
     emitRemark(NameLoc::get(StringAttr::get(&context, options.path))) << matched;
-    checkNotFolded(model.proto, graph, options.weights);
-  }
-  for (const std::string &name : sharedNormScales(graph))
-    emitWarning(NameLoc::get(StringAttr::get(&context, options.path)))
-        << "initializer '" << name
-        << "' scales several LayerNormalization nodes; if the module has one scale each, the "
-        << "exporter merged equal ones: export with optimize=False" << saysMore("optimized-export");
+  if (!told && matched.empty())
+    for (const std::string &table : joinTransposedCopies(model, graph, files))
+      emitRemark(NameLoc::get(StringAttr::get(&context, options.path)))
+          << "the head has a transposed copy of '" << table << "', so the two are one parameter";
+  if (!separated.empty())
+    emitRemark(NameLoc::get(StringAttr::get(&context, options.path))) << separatedText(separated);
+  std::map<std::string, Role> roles;
+  if (told)
+    for (const std::string &name : sharedNormScales(graph))
+      emitWarning(NameLoc::get(StringAttr::get(&context, options.path)))
+          << "initializer '" << name
+          << "' scales several LayerNormalization nodes; if the module has one scale each, the "
+          << "exporter merged equal ones: export with optimize=False" << saysMore("optimized-export");
+  else
+    roles = rolesOf(model, graph, files, metadata.fromPyTorch);
+  if (const std::string note = foldedText(roles, metadata, files, options.weights); !note.empty())
+    emitRemark(NameLoc::get(StringAttr::get(&context, options.path))) << note;
   OwningOpRef<ModuleOp> module =
-      GraphImporter(context, options, model, graph, metadata, algorithm, files, outside).run();
+      GraphImporter(context, options, model, graph, metadata, algorithm, files, outside, roles).run();
   if (failed(verify(*module)))
     return {};
   return module;

@@ -49,8 +49,8 @@ static void requireFreeNames(const std::deque<Variable> &variables) {
 
 Variables::Variables(const ScannedModel &model, const Metadata &metadata, const TrainingAlgorithm &algorithm,
                      const ImportOptions &options, WeightFiles &files, const std::set<std::string> &outside,
-                     const std::set<std::string> &differentiated)
-    : metadata_(metadata), algorithm_(algorithm), files_(files), weights_(options.weights) {
+                     const std::set<std::string> &differentiated, const std::map<std::string, Role> &roles)
+    : metadata_(metadata), algorithm_(algorithm), files_(files), roles_(roles), weights_(options.weights) {
   addInitializers(model);
   addLeftOut(model.proto.graph());
   addOutside(outside);
@@ -115,7 +115,7 @@ void Variables::addOutside(const std::set<std::string> &outside) {
   }
 }
 
-/// PyTorch's names have dots: "h.0.attn.weight". Used for files that do not say what a parameter is.
+/// PyTorch's names have dots: "h.0.attn.weight". For what a file does not say, and what stands in no file.
 static bool looksTrained(const Variable &variable) {
   const std::string &name = variable.name;
   return name.find('.') != std::string::npos && !name.ends_with(".running_mean") && !name.ends_with(".running_var") &&
@@ -130,8 +130,10 @@ void Variables::classify(Variable &variable) {
     variable.parameter = note->second.kind == "PARAMETER";
   else if (metadata_.trainable && metadata_.trainable->count(variable.name))
     variable.parameter = true;
+  else if (const auto role = roles_.find(variable.name); role != roles_.end())
+    variable.parameter = role->second.learned;
   else
-    variable.parameter = isFloat && looksTrained(variable);
+    variable.parameter = looksTrained(variable);
   variable.parameter &= isFloat;
   variable.trainable = variable.parameter && (!metadata_.trainable || metadata_.trainable->count(variable.name) != 0);
   variable.persistent = variable.parameter || (note != metadata_.values.end() && note->second.persistent);
@@ -159,6 +161,7 @@ void Variables::applyRegexes(const ImportOptions &options) {
       if (!dtype || !ds::isFloat(*dtype) || !regex.match(variable.name))
         continue;
       matched = true;
+      decided_.insert(variable.name);
       variable.trainable = trained;
       variable.parameter |= trained;
       variable.persistent |= trained;
@@ -170,6 +173,20 @@ void Variables::applyRegexes(const ImportOptions &options) {
     apply(pattern, true);
   for (const std::string &pattern : options.frozen)
     apply(pattern, false);
+}
+
+void Variables::checkNotMerged() const {
+  std::vector<std::string> merged;
+  for (const Variable &variable : variables_)
+    if (const auto role = roles_.find(variable.name);
+        role != roles_.end() && role->second.maybeMerged && variable.trainable && !decided_.count(variable.name))
+      merged.push_back("'" + variable.name + "'");
+  if (!merged.empty())
+    throw Failure(std::to_string(merged.size()) +
+                  " initializers hold one number throughout, and several nodes read each: " + firstNames(merged) +
+                  "; where a tool stored equal parameters once, as onnxsim and onnxscript do, nothing says " +
+                  "which they were, and they would be trained as one: give the file as it was before that, or say " +
+                  "--trainable REGEX to train each as one, or --frozen REGEX");
 }
 
 std::vector<std::string> Variables::namesOf(const Variable &variable) const {
@@ -249,25 +266,25 @@ static std::string patternsOf(const std::vector<std::string> &names) {
 
 /// Which initializers are trained and which are not, where their names decided.
 static std::string guess(const std::deque<Variable> &variables) {
-  const llvm::Regex ownable("^[A-Za-z_][A-Za-z0-9_.]*$"); // not "onnx::MatMul_7" or "/h/Constant_output_0"
+  const llvm::Regex ownable("^[A-Za-z_][A-Za-z0-9_.]*$"); // of what does not train, not "/h/Constant_output_0"
   std::vector<std::string> trained, fixed;
   for (const Variable &variable : variables) {
     const std::optional<DType> dtype = dtypeFromOnnx(variable.onnxType);
-    if (dtype && ds::isFloat(*dtype) && ownable.match(variable.name))
+    if (dtype && ds::isFloat(*dtype) && (variable.trainable || ownable.match(variable.name)))
       (variable.trainable ? trained : fixed).push_back(variable.name);
   }
   if (trained.empty() && fixed.empty())
     return "";
-  return "the file does not say which initializers are parameters, so those whose name has a dot are trained: " +
+  return "the file does not say which initializers are parameters, so what products, norms and sums with activations "
+         "learn is trained: " +
          (trained.empty() ? "none" : patternsOf(trained)) +
          (fixed.empty() ? "" : "; and these are not: " + patternsOf(fixed)) +
-         "; --trainable REGEX and --frozen REGEX say otherwise";
+         "; --trainable REGEX and --frozen REGEX say otherwise, ds-opt import MODEL --parameters says why";
 }
 
 std::vector<std::string> Variables::weightNotes() const {
   std::vector<std::string> absent, notes;
-  const bool told = !metadata_.values.empty() || metadata_.trainable || algorithm_.present;
-  if (const std::string sentence = told ? "" : guess(variables_); !sentence.empty())
+  if (const std::string sentence = roles_.empty() ? "" : guess(variables_); !sentence.empty())
     notes.push_back(sentence);
   if (weights_.empty())
     return notes;

@@ -3,6 +3,7 @@
 
 #include "compiler/import/Constant.h"
 #include "compiler/import/Import.h"
+#include "compiler/import/Roles.h"
 #include "compiler/import/TrainingInfo.h"
 #include "compiler/import/Types.h"
 #include "compiler/import/Weights.h"
@@ -41,10 +42,10 @@ struct Variable {
 class Variables {
 public:
   /// `outside` are names that the graph reads and only the safetensors file defines, `differentiated` those by which a
-  /// Gradient node differentiates.
+  /// Gradient node differentiates. `roles` of initializers are for files that do not say which are parameters.
   Variables(const ScannedModel &model, const Metadata &metadata, const TrainingAlgorithm &algorithm,
             const ImportOptions &options, WeightFiles &files, const std::set<std::string> &outside,
-            const std::set<std::string> &differentiated);
+            const std::set<std::string> &differentiated, const std::map<std::string, Role> &roles);
 
   bool contains(const std::string &name) const { return names_.count(name) != 0; }
   std::deque<Variable> &all() { return variables_; }
@@ -55,6 +56,8 @@ public:
   /// What people should know of how --weights was read, a sentence each. Throws Failure where it has nothing for the
   /// model.
   std::vector<std::string> weightNotes() const;
+  /// Refuses scales and biases that perhaps were several before equal ones were merged.
+  void checkNotMerged() const;
 
 private:
   void addInitializers(const ScannedModel &model);
@@ -72,10 +75,12 @@ private:
   const Metadata &metadata_;
   const TrainingAlgorithm &algorithm_;
   WeightFiles &files_;
+  const std::map<std::string, Role> &roles_;
   const std::string weights_; // what --weights names; empty: nothing
   PrefixRule rule_;           // how its names differ
   std::deque<Variable> variables_;
   std::set<std::string> names_;
+  std::set<std::string> decided_; // by --trainable or --frozen
 };
 
 } // namespace ds::import

@@ -115,6 +115,18 @@ const std::string *entryOf(const google::protobuf::RepeatedPtrField<onnx::String
   return nullptr;
 }
 
+/// What a node gives a name: the floats of a Constant, and by Identity a tensor with another's values.
+std::optional<Tensor> namedByNode(const onnx::NodeProto &node, const ModelFile &model) {
+  if (node.output_size() != 1)
+    return std::nullopt;
+  if (node.op_type() == "Identity" && node.input_size() == 1)
+    if (const auto twin = model.tensors.find(node.input(0)); twin != model.tensors.end())
+      return twin->second;
+  const bool isFloats = node.op_type() == "Constant" && node.attribute_size() == 1 && node.attribute(0).has_t() &&
+                        (node.attribute(0).t().data_type() == 1 || node.attribute(0).t().data_type() == 11);
+  return isFloats ? std::optional(tensorOf(node.attribute(0).t(), std::nullopt, "")) : std::nullopt;
+}
+
 /// torch.export's InputSpec.
 void readTensorNotes(const onnx::GraphProto &graph, ModelFile &model) {
   const std::string prefix = "pkg.torch.export.graph_signature.InputSpec.";
@@ -200,6 +212,9 @@ ModelFile readModel(const std::string &path) {
   const onnx::GraphProto &graph = scanned.proto.graph();
   for (int i = 0; i < graph.initializer_size(); ++i)
     model.tensors[graph.initializer(i).name()] = tensorOf(graph.initializer(i), scanned.data[size_t(i)], model.path);
+  for (const onnx::NodeProto &node : graph.node())
+    if (const std::optional<Tensor> tensor = namedByNode(node, model))
+      model.tensors.try_emplace(node.output(0), *tensor);
   readTensorNotes(graph, model);
   readInputs(graph, model);
   for (const onnx::ValueInfoProto &output : graph.output())

@@ -74,8 +74,8 @@ bool isMatched(const proto::Plan &plan, const proto::Variable &variable, const M
          holdsGiven(plan, variable, model, planFolder);
 }
 
-/// Whether people would call it a weight, where the exporter does not say: module paths have dots.
-bool isNamedLikeAParameter(const std::string &name) {
+/// Whether a file that notes its parameters has one more, which its notes do not name: module paths have dots.
+bool isNamedByModule(const std::string &name) {
   return name.find('.') != std::string::npos && !name.ends_with(".running_mean") && !name.ends_with(".running_var") &&
          !name.ends_with(".num_batches_tracked");
 }
@@ -87,8 +87,10 @@ void requireKind(const proto::Plan &plan, const proto::Variable &variable, const
   const auto note = model.notes.find(name);
   const bool isNoted = note != model.notes.end();
   const std::optional<DType> dtype = dtypeFromNumber(variable.dtype());
-  bool isParameter = isNoted ? note->second.kind == "PARAMETER"
-                             : (model.trainable && model.trainable->contains(name)) || isNamedLikeAParameter(name);
+  const bool isPlansWord = !isNoted && !model.trainable && model.notes.empty(); // by use, which nobody derives again
+  bool isParameter = isNoted       ? note->second.kind == "PARAMETER"
+                     : isPlansWord ? variable.kind() == proto::Variable::PARAMETER
+                                   : (model.trainable && model.trainable->contains(name)) || isNamedByModule(name);
   isParameter = (isParameter || matched || trainedByOption(plan, name).value_or(false)) && dtype && isFloat(*dtype);
   const proto::Variable::Kind wanted = isParameter ? proto::Variable::PARAMETER : proto::Variable::BUFFER;
   if (variable.kind() != wanted)

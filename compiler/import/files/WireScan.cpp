@@ -127,9 +127,51 @@ private:
     for (Field field; reader.next(field);) {
       if (field.number == 5 && field.wireType == LengthDelimited)
         scanInitializer(field.payload);
-      else
+      else if (field.number != 1 || field.wireType != LengthDelimited || !scanConstant(field.payload))
         keep(field.whole, rest);
     }
+  }
+
+  /// Whether a node is a Constant of many floats, which becomes an initializer (Node.2, 4, 5 and 7; Attribute.1 and 5).
+  bool scanConstant(std::span<const char> bytes) {
+    if (bytes.size() < leastConstant)
+      return false;
+    std::string output, op, domain, attribute;
+    std::span<const char> tensor;
+    int outputs = 0, attributes = 0;
+    FieldReader reader(bytes, bytes_.data(), name_);
+    const auto text = [](const Field &field) { return std::string(field.payload.begin(), field.payload.end()); };
+    for (Field field; reader.next(field);) {
+      if (field.number == 2)
+        output = text(field), ++outputs;
+      else if (field.number == 4)
+        op = text(field);
+      else if (field.number == 7)
+        domain = text(field);
+      else if (field.number == 5 && ++attributes == 1 && field.wireType == LengthDelimited) {
+        FieldReader inner(field.payload, bytes_.data(), name_);
+        for (Field part; inner.next(part);)
+          if (part.number == 1)
+            attribute = text(part);
+          else if (part.number == 5)
+            tensor = part.payload;
+      }
+    }
+    if (op != "Constant" || !domain.empty() || outputs != 1 || attributes != 1 || attribute != "value" ||
+        tensor.size() < leastConstant || !isFloats(tensor))
+      return false;
+    scanInitializer(tensor);
+    initializers_[initializers_.size() - 1].set_name(output);
+    result_.constants.insert(output);
+    return true;
+  }
+
+  bool isFloats(std::span<const char> tensor) const {
+    FieldReader reader(tensor, bytes_.data(), name_);
+    for (Field field; reader.next(field);)
+      if (field.number == 2 && field.wireType == Varint)
+        return field.whole.size() == 2 && (field.whole[1] == 1 || field.whole[1] == 11);
+    return false;
   }
 
   /// Leaves out raw_data, or float_data or double_data where these come as one packed run.
@@ -152,6 +194,8 @@ private:
     parse(*initializers_.Add(), rest);
     result_.data.push_back(data);
   }
+
+  static constexpr size_t leastConstant = 4096; // bytes
 
   static bool isData(const Field &field) {
     return (field.number >= 4 && field.number <= 7) || (field.number >= 9 && field.number <= 11);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,11 +21,13 @@ struct InlineData {
 struct ScannedModel {
   onnx::ModelProto proto;                      // initializers of the graph without what `data` points to
   std::vector<std::optional<InlineData>> data; // one entry per initializer of the graph
+  std::set<std::string> constants;             // initializers that are Constant nodes in the file
 };
 
 /// Reads the protobuf wire format of a ModelProto down to the graph's initializers (Model.7, Graph.5, Tensor.9), skips
-/// over their elements and has protobuf parse the rest: files of any size, weights never copied. Throws Failure where
-/// the bytes are no such message or the structure passes `maxBytes`.
+/// over their elements and has protobuf parse the rest: files of any size, weights never copied. A Constant node of
+/// many floats, as some exporters write weights, is an initializer of the same name. Throws Failure where the bytes are
+/// no such message or the structure passes `maxBytes`.
 ScannedModel scanModel(std::span<const char> bytes, uint64_t maxBytes, const std::string &name);
 
 } // namespace ds::import
