@@ -36,7 +36,11 @@ void requireValue(const RankMemory &memory, const proto::Operand &operand, const
   const proto::Buffer &buffer = memory.bufferOf(operand);
   const uint64_t generation = RankMemory::generationOf(buffer, memory.instance(index));
   const bool isThere = content.kind != Content::Undefined && content.kind != Content::Reduced;
-  if (isThere && content.buffer == operand.buffer() && content.generation == generation)
+  const bool carried = memory.isCarried(buffer);
+  const uint64_t before = memory.instance(index).microbatch; // micro-batches that have left something to this one
+  const bool isOfThis = carried ? content.generation == before || content.generation == before + 1
+                                : content.generation == generation;
+  if (isThere && content.buffer == operand.buffer() && isOfThis)
     return;
   const std::string name = memory.nameOf(operand.buffer());
   const std::string note = segment.written ? memory.placeOf(segment.writer.instance) + " wrote it" : "";
@@ -50,6 +54,12 @@ void requireValue(const RankMemory &memory, const proto::Operand &operand, const
                   "reads of " + name + " what is this rank's part alone of sums that other ranks hold by now", note);
   if (content.buffer != operand.buffer())
     memory.refuse("value", index, "reads " + name + ", whose bytes " + memory.nameOf(content.buffer) + " has taken",
+                  note);
+  if (carried)
+    memory.refuse("value", index,
+                  "reads " + name + " for micro-batch " + std::to_string(before) + ", but it holds what " +
+                      (content.generation == 0 ? "was there before the step"
+                                               : "micro-batch " + std::to_string(content.generation - 1) + " left"),
                   note);
   memory.refuse("value", index,
                 "reads " + name + " for " + generationName(buffer, generation) + ", but it holds that of " +
@@ -156,7 +166,8 @@ void write(RankMemory &memory, const proto::Operand &operand, const std::vector<
   const Access access{instance.queue, instance.position, index};
   Content content;
   content.buffer = operand.buffer();
-  content.generation = RankMemory::generationOf(buffer, instance);
+  content.generation =
+      memory.isCarried(buffer) ? instance.microbatch + 1 : RankMemory::generationOf(buffer, instance);
   if (operand.access() == proto::Operand::SCRATCH)
     return shadow.write(range.begin, range.end, content, access);
   content.kind = Content::Written;

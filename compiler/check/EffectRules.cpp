@@ -6,9 +6,6 @@
 
 namespace ds::check {
 
-namespace {
-
-/// Calls of the first role are of as many micro-batches as those of any other.
 uint64_t microbatchesOf(const proto::Plan &plan, const std::string &program) {
   uint64_t microbatches = 0;
   for (const proto::Program &one : plan.roles(0).programs())
@@ -17,6 +14,8 @@ uint64_t microbatchesOf(const proto::Plan &plan, const std::string &program) {
         microbatches = std::max<uint64_t>(microbatches, call.microbatch() + 1);
   return microbatches;
 }
+
+namespace {
 
 /// Whether commands are counted that say they implement it.
 bool isCounted(const proto::Plan &plan, const proto::ReferenceOp &op) {

@@ -6,10 +6,14 @@
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace ds::check {
+
+/// How many a run of the program has. Calls of the first role are of as many as those of any other.
+uint64_t microbatchesOf(const proto::Plan &plan, const std::string &program);
 
 /// Sums over micro-batches and running statistics take each micro-batch once, in every role that has to do with them.
 /// Sums of gradients are looked at byte by byte (GradientRules.h); what is stored is what lies there at the end

@@ -1,6 +1,7 @@
 //===- EndRules.cpp - what a run leaves behind ----------------------------===//
 #include "compiler/check/EndRules.h"
 
+#include "compiler/check/EffectRules.h"
 #include "compiler/check/GradientRules.h"
 #include "compiler/check/StateChanges.h"
 #include "compiler/check/schedule/Effects.h"
@@ -47,11 +48,17 @@ std::string wrongIn(const RankMemory &memory, const Piece &piece, const Content 
     return ", which counts updates, holds " + held;
   if (change.how == StateChanges::Kept && content.updated)
     return "holds elements of " + name + " that an optimizer has updated, which the reference program does not";
-  if (content.ownOfRank && change.how != StateChanges::Averaged)
+  if (content.ownOfRank && !memory.context.changes.isOwnOfRank(piece.variable))
     return "holds elements of " + name + " that are not the same on all ranks";
   if (change.how == StateChanges::Pending)
     if (const std::string why = whyNotPending(memory, content, piece.variable, piece.byte); !why.empty())
       return ", which the next step's update reads, " + why;
+  if (const uint64_t last = microbatchesOf(plan, memory.context.program.name());
+      change.how == StateChanges::Carried && content.generation != last)
+    return "holds of " + name + " what " +
+           (content.generation == 0 ? "was there before the step"
+                                    : "micro-batch " + std::to_string(content.generation - 1) + " left") +
+           ", not what the last one makes of it";
   const bool mayBeUnknown = change.how == StateChanges::Stored || !memory.followsAll();
   if (mayBeUnknown && mayBe(content.value, change.value))
     return {};

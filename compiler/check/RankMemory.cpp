@@ -1,6 +1,7 @@
 //===- RankMemory.cpp - what the arenas of one rank hold in a run ---------===//
 #include "compiler/check/RankMemory.h"
 
+#include "compiler/check/Distribution.h"
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Layout.h"
 #include "runtime/plan/Groups.h"
@@ -33,6 +34,7 @@ void RankMemory::setInitial(uint32_t index) {
   for (const Member &member : Layout(plan(), buffer, rank).within(0, buffer.bytes()))
     shadow.over(buffer.offset() + member.begin, buffer.offset() + member.end, [&](uint64_t, Segment &segment) {
       segment.content.value = values().variable(member.variable);
+      segment.content.ownOfRank = dataRanks(plan()) > 1 && context.changes.isOwnOfRank(member.variable);
       segment.content.valueByte = member.firstByte;
     });
 }
@@ -64,12 +66,16 @@ std::vector<OperandSegment> RankMemory::segmentsOf(const proto::Operand &operand
                                                    uint64_t microbatch) {
   const Range range = rangeOf(operand, microbatch);
   const uint64_t first = range.begin + skip;
+  const bool carried = isCarried(bufferOf(operand));
   std::vector<OperandSegment> segments;
   if (isFollowed(range))
     shadows_[range.arena].over(first, first + bytes, [&](uint64_t begin, Segment &segment) {
       const Content &content = segment.content;
       segments.push_back({begin - first, segment.end - first, content.contributions, content.updated, content.value,
                           content.valueByte, content.ownOfRank});
+      // What the micro-batch before has made of it is what this one finds there.
+      if (carried && content.generation == microbatch && content.value == values().storedIn(bufferOf(operand).variable()))
+        segments.back().value = values().variable(bufferOf(operand).variable());
     });
   return segments;
 }
@@ -87,7 +93,7 @@ uint32_t RankMemory::valueIn(const proto::Operand &operand, uint64_t microbatch)
       return Values::other;
   // What a step has stored in a variable that outlives it is what the next one finds there.
   const proto::Buffer &buffer = bufferOf(operand);
-  const bool isStored = buffer.has_variable() && segments[0].value == values().storedIn(buffer.variable());
+  const bool isStored = buffer.has_variable() && !isCarried(buffer) && segments[0].value == values().storedIn(buffer.variable());
   return isStored ? values().variable(buffer.variable()) : segments[0].value;
 }
 

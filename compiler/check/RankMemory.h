@@ -113,6 +113,10 @@ public:
   const proto::Buffer &bufferOf(const proto::Operand &operand) const { return role().buffers(int(operand.buffer())); }
   /// Where the operand begins within its buffer, for this rank.
   uint64_t offsetIn(const proto::Operand &operand) const;
+  /// Whether each micro-batch leaves there what the next one reads. Its contents' generations are how many have.
+  bool isCarried(const proto::Buffer &buffer) const {
+    return buffer.has_variable() && context.changes.of(buffer.variable()).how == StateChanges::Carried;
+  }
   Range rangeOf(const proto::Operand &operand, uint64_t microbatch) const;
   bool isFollowed(const Range &range) const {
     return followsAll() || std::ranges::any_of(*followed_, [&](const Range &one) { return one.overlaps(range); });

@@ -9,12 +9,25 @@ std::vector<std::string> functionsOf(const std::string &program) {
   return program == "step" ? std::vector<std::string>{"microbatch", "update"} : std::vector{program};
 }
 
+namespace {
+
+/// Whether a micro-batch stores what it makes of a buffer, for the next one.
+bool isCarried(const proto::Plan &plan, const proto::ReferenceOp &op) {
+  return op.op() == "train.store" && op.function() == "microbatch" &&
+         plan.variables(int(op.variables(0))).kind() == proto::Variable::BUFFER;
+}
+
+} // namespace
+
 StateChanges::StateChanges(const proto::Plan &plan, Values &values, const std::string &program)
     : plan_(plan), values_(values), delays_(plan), known_(plan.reference().ops_size() > 0) {
   for (const std::string &function : functionsOf(program)) // what comes last counts
     for (const proto::ReferenceOp &op : plan.reference().ops())
       if (op.function() == function)
         add(op);
+  for (const proto::ReferenceOp &op : plan.reference().ops())
+    if (op.variables_size() > 0 && (op.op() == "train.update_average" || isCarried(plan, op)))
+      own_.insert(op.variables(0));
   for (const proto::Variable &variable : plan.variables()) // what plans by hand say instead
     if (program == "step" && variable.kind() == proto::Variable::GRADIENT && variable.has_of())
       changes_[variable.of()] = {Updated, values.variable(variable.of())};
@@ -37,6 +50,8 @@ void StateChanges::add(const proto::ReferenceOp &op) {
     changes_[variable] = {Averaged, own};
   else if (op.op() == "train.accumulate")
     changes_[variable] = {Accumulated, own};
+  else if (isCarried(plan_, op))
+    changes_[variable] = {Carried, values_.of(op.operands(0))};
   else if (op.op() == "train.store")
     changes_[variable] = {delays_.gradientIn(variable) ? Pending : Stored, values_.of(op.operands(0))};
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ public:
     Updated,     ///< by an optimizer
     Counted,     ///< an update, by a counter
     Averaged,    ///< a running statistic, of each rank's own micro-batches
+    Carried,     ///< a buffer, by each of a rank's own micro-batches for its next one
     Accumulated, ///< a sum over micro-batches
     Stored,
     Pending ///< this step's gradient, for the next step's update
@@ -32,6 +34,8 @@ public:
     uint32_t value = Values::unknown; ///< what lies there at the end
   };
   Change of(uint32_t variable) const;
+  /// Whether micro-batches change it, so that each rank has its own.
+  bool isOwnOfRank(uint32_t variable) const { return own_.contains(variable); }
   /// Whether the reference program, if the plan has one, changes anything that it names.
   bool isKnown() const { return known_; }
 
@@ -43,6 +47,7 @@ private:
   const Delays delays_;
   bool known_;
   std::map<uint32_t, Change> changes_; ///< by variable
+  std::set<uint32_t> own_;             ///< variables, by any program
 };
 
 /// The functions of the reference program that a run of `program` carries out, in order.

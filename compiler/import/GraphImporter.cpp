@@ -5,6 +5,7 @@
 #include "compiler/import/Node.h"
 #include "compiler/import/OpTable.h"
 #include "compiler/import/files/Failure.h"
+#include "dialects/Train/StopGradient.h"
 #include "dialects/Train/Train.h"
 
 #include <filesystem>
@@ -28,6 +29,12 @@ OwningOpRef<ModuleOp> GraphImporter::run() {
   std::vector<std::string> roots = results;
   for (const auto &[variable, value] : algorithm_.updates)
     roots.push_back(value);
+  carriesState_ = options_.results == ImportOptions::Results::Loss && !algorithm_.present;
+  for (const auto &[buffer, carried] : metadata_.state)
+    if (carriesState_) {
+      roots.push_back(carried.value);
+      stateValues_.insert(carried.value);
+    }
   const std::vector<const FlatNode *> nodes = neededNodes(roots, needed);
   if (options_.results == ImportOptions::Results::Loss) {
     checkStateIsCarried(graph_, metadata_, needed);
@@ -171,11 +178,20 @@ void GraphImporter::define(const std::string &name, Value value) {
 }
 
 Value GraphImporter::atName(const std::string &name, Value value, Location location) {
+  if (stateValues_.count(name) && value.kind != Value::Kind::Sequence)
+    return Value::of(stopGradient(operand(value, location), location));
   if (!graph_.differentiated.count(name) || !ds::isFloat(value.dtype) || value.kind == Value::Kind::Sequence)
     return value;
   const mlir::Value whole = operand(value, location);
   return Value::of(
       train::CastOp::create(builder_, location, whole.getType(), whole, elementType(&context_, value.dtype)));
+}
+
+/// `value`, which no gradient passes.
+mlir::Value GraphImporter::stopGradient(mlir::Value value, Location location) {
+  auto stop = train::CastOp::create(builder_, location, value, TypeAttr::get(getElementTypeOrSelf(value.getType())));
+  stop->setAttr(train::stopGradientAttribute, builder_.getUnitAttr());
+  return stop;
 }
 
 //===-- the end ---------------------------------------------------------------===//
@@ -189,6 +205,8 @@ void GraphImporter::finish(const std::vector<std::string> &results) {
       values.push_back(operand(lookup(result), function_.getLoc()));
   if (algorithm_.present)
     storeUpdates();
+  if (carriesState_)
+    storeState();
   func::ReturnOp::create(builder_, function_.getLoc(), values);
   function_.setFunctionType(builder_.getFunctionType(function_.getArgumentTypes(), TypeRange(ValueRange(values))));
   eraseUnused();
@@ -211,6 +229,33 @@ void GraphImporter::storeUpdates() {
                            operand(update, function_.getLoc()));
   }
   function_->setAttr("train.algorithm", builder_.getUnitAttr());
+}
+
+/// Every forward stores what it makes of a buffer as soon as it has both read it and made that, so that a pipeline's
+/// stage does both.
+void GraphImporter::storeState() {
+  std::map<std::string, Variable *> variables;
+  for (Variable &variable : variables_.all())
+    variables[variable.name] = &variable;
+  for (const auto &[name, carried] : metadata_.state) {
+    const auto found = variables.find(name);
+    const Value &made = lookup(carried.value);
+    if (found == variables.end() || made.kind == Value::Kind::Sequence || made.shape != found->second->shape ||
+        made.dtype != found->second->dtype())
+      throw Failure("the model's metadata 'deepstatic.state' gives '" + name + "' the value '" + carried.value +
+                    "', which is no tensor of its type and shape; models/export.py writes it so");
+    mlir::Value value = operand(made, function_.getLoc()), read = found->second->read;
+    Operation *last = value.getDefiningOp();
+    if (read && (!last || last->isBeforeInBlock(read.getDefiningOp())))
+      last = read.getDefiningOp();
+    OpBuilder::InsertionGuard guard(builder_);
+    if (last)
+      builder_.setInsertionPointAfter(last);
+    auto store = train::StoreOp::create(builder_, NameLoc::get(builder_.getStringAttr(carried.value)),
+                                        FlatSymbolRefAttr::get(&context_, name), value);
+    if (carried.kept)
+      store->setAttr(train::keptInEvaluation, builder_.getUnitAttr());
+  }
 }
 
 void GraphImporter::eraseUnused() {

@@ -91,6 +91,8 @@ private:
   mlir::Location locationOf(const FlatNode &node) const;
   void finish(const std::vector<std::string> &results);
   void storeUpdates();
+  void storeState();
+  mlir::Value stopGradient(mlir::Value value, mlir::Location location);
   void checkLoss(const std::string &loss);
   mlir::Value lossOf(const std::vector<std::string> &results);
   AttachedLoss lossToAttach(const std::string &output, const Value &logits) const;
@@ -121,6 +123,8 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module_;
   mlir::func::FuncOp function_;
   std::map<std::pair<float, int>, int64_t> seeds_; // of nodes that have one -> the number of the draw
+  bool carriesState_ = false;
+  std::set<std::string> stateValues_; // what forward makes of buffers
   int64_t draws_ = 0, resources_ = 0, bodies_ = 0, unrolled_ = 0;
   uint64_t unrolledBytes_ = 0;
 };

@@ -20,7 +20,8 @@ std::optional<Constant> GraphImporter::known(const Value &value) {
 }
 
 std::optional<Constant> GraphImporter::resolve(const Value &value) {
-  if (value.kind == Value::Kind::Variable && !value.variable->trainable && elementCount(value.shape) <= 65536)
+  if (value.kind == Value::Kind::Variable && !value.variable->trainable && !value.variable->carried &&
+      elementCount(value.shape) <= 65536)
     return variables_.constant(*value.variable);
   return known(value);
 }

@@ -64,8 +64,12 @@ Variables::Variables(const ScannedModel &model, const Metadata &metadata, const 
   findNames();
   for (Variable &variable : variables_) {
     names_.insert(variable.name);
+    variable.carried = metadata.state.count(variable.name) != 0;
+    if (variable.carried && variable.trainable)
+      throw Failure("forward changes '" + variable.name +
+                    "' (deepstatic.state), and it is to be trained, too; a tensor is either state or trained");
     const std::optional<int64_t> elements = checkedElementCount(variable.shape);
-    const bool fixed = !variable.trainable && !variable.parameter && !variable.persistent && !variable.optimizer &&
+    const bool fixed = !variable.carried && !variable.trainable && !variable.parameter && !variable.persistent && !variable.optimizer &&
                        !algorithm.drawn.count(variable.name) && !differentiated.count(variable.name);
     if (fixed && elements && *elements <= maxFoldedBuffer)
       variable.foldable = true;

@@ -28,6 +28,8 @@ struct Variable {
   bool parameter = false, trainable = false, persistent = false;
   /// State of a training algorithm that the file brings: updated, but no parameter.
   bool optimizer = false;
+  /// What forward makes of it is what the next forward reads.
+  bool carried = false;
   /// Small and never trained: folded where its value is needed, or rather than read.
   bool foldable = false;
 

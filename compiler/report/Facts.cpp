@@ -48,7 +48,9 @@ std::vector<std::string> ownOfDataRanks(const plan::proto::Plan &plan) {
   std::vector<std::string> names;
   if (worldSize(plan).data > 1)
     for (const plan::proto::ReferenceOp &op : plan.reference().ops())
-      if (op.op() == "train.update_average")
+      if (op.op() == "train.update_average" ||
+          (op.op() == "train.store" && op.function() == "microbatch" &&
+           plan.variables(int(op.variables(0))).kind() == plan::proto::Variable::BUFFER))
         for (const uint32_t variable : op.variables())
           names.push_back(plan.variables(int(variable)).name());
   return names;

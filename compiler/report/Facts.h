@@ -18,7 +18,8 @@ struct WorldSize {
 };
 WorldSize worldSize(const plan::proto::Plan &plan);
 
-/// Variables that each data-parallel rank has of its own micro-batches, running statistics: rank 0's are exported,
+/// Variables that each data-parallel rank has of its own micro-batches, running statistics and what else
+/// forward changes: rank 0's are exported,
 /// which no class of numerics speaks of. None where there is one such rank.
 std::vector<std::string> ownOfDataRanks(const plan::proto::Plan &plan);
 

@@ -176,7 +176,7 @@ std::vector<std::pair<std::string, std::string>> headLines(const Plan &plan) {
       {"ranks", grouped(world.ranks()) + " = " + grouped(world.pipe) + " pipe x " + grouped(world.data) + " data x " +
                     grouped(world.tensor) + " tensor; numerics " + plan.numerics() +
                     (own.empty() ? ""
-                                 : ", but for " + plural(own.size(), "running statistic") + " such as " + own.front() +
+                                 : ", but for " + plural(own.size(), "buffer") + " such as " + own.front() +
                                        ": each data rank has its own micro-batches', and rank 0's are exported") +
                     (plan.stale() ? ", stale: each update is of the gradient of the step before" : "")},
       {"batch", grouped(training.train_batch_size()) + " samples a step = " + grouped(training.micro_batch_size()) +

@@ -11,4 +11,8 @@ inline constexpr llvm::StringLiteral stopGradientAttribute = "train.stop_gradien
 
 inline bool stopsGradient(mlir::Operation *op) { return op->hasAttr(stopGradientAttribute); }
 
+/// Of a train.store of what the forward makes of a buffer: an evaluation, which stores nothing, reads the buffer where
+/// training reads that.
+inline constexpr llvm::StringLiteral keptInEvaluation = "train.kept_in_evaluation";
+
 } // namespace ds::train

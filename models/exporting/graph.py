@@ -13,11 +13,11 @@ import torch
 
 from . import Refusal, first_line
 from .sources import Model
+from .state import KIND, carry_state, lost_state, returned_name, returning
 
 OPSET = 20
 LOSS = "loss"
 BATCH = "batch"
-KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 # Locations and layer boundaries; hints for regrouping. The rest is larger than the graph and holds local paths.
 KEPT_NODE_METADATA = ("pkg.torch.onnx.name_scopes", "pkg.torch.onnx.fx_node")
 
@@ -25,32 +25,40 @@ KEPT_NODE_METADATA = ("pkg.torch.onnx.name_scopes", "pkg.torch.onnx.fx_node")
 def export_graph(model: Model, folder: Path):
     """Writes the graph (and weights) into `folder`; returns (torch's ONNXProgram, the parsed graph without weights)."""
     path = folder / "model.onnx"
-    program = _trace(model, path if model.has_weights else None)
-    if not model.has_weights:
-        # With initializers as inputs, names, types and kinds survive; they are lost without.
-        program.save(path, include_initializers=False, keep_initializers_as_inputs=True)
-    proto = onnx.load(path, load_external_data=False)
+    program, proto = _write(model, path)
+    if lost := lost_state(program, proto.graph):
+        program, proto = _write(model, path, lost)
     if not model.has_weights:
         _restore_buffers(proto.graph, model.buffers)
+    state = carry_state(model, program, proto.graph)
     _mask_by_infinity(proto.graph)
     _strip_metadata(proto.graph)
-    for key, value in model_metadata(model, proto).items():
+    for key, value in (model_metadata(model, proto) | ({"state": state} if state else {})).items():
         proto.metadata_props.add(key=f"deepstatic.{key}", value=json.dumps(value))
     path.write_bytes(proto.SerializeToString(deterministic=True))
     return program, proto
 
 
-def _trace(model: Model, path):
+def _write(model: Model, path, returned=()):
+    """Exports to `path`; `returned` are buffers that forward is to return, too."""
+    program = _trace(model, path if model.has_weights else None, returned)
+    if not model.has_weights:
+        # With initializers as inputs, names, types and kinds survive; they are lost without.
+        program.save(path, include_initializers=False, keep_initializers_as_inputs=True)
+    return program, onnx.load(path, load_external_data=False)
+
+
+def _trace(model: Model, path, returned):
     """torch.onnx.export; every parameter stays an initializer under its own name with `optimize=False` only."""
     batch = torch.export.Dim(BATCH)  # one object for all inputs, so that the file says "batch" everywhere
     tokens = torch.export.Dim("seq", min=2, max=model.any_of) if model.any_of else None
     shapes = {name: {0: batch} | {d: tokens for d in range(1, value.dim()) if model.symbol_of(value, d)} for name, value in model.inputs.items()}
     names = list(model.inputs)
     try:
-        with quiet():
+        with quiet(), returning(model.module, returned):
             return torch.onnx.export(
                 model.module, (), path, kwargs=model.inputs, dynamo=True, optimize=False, external_data=True,
-                opset_version=OPSET, input_names=names, output_names=[LOSS],
+                opset_version=OPSET, input_names=names, output_names=[LOSS, *map(returned_name, returned)],
                 dynamic_shapes=shapes, verbose=False,
                 custom_translation_table={torch.ops.aten._native_batch_norm_legit_functional.default: _batch_norm})
     except Exception as error:
@@ -150,6 +158,11 @@ def saved_names(module) -> dict:
     values = {name: torch.empty_like(parameter, device="meta") for name, parameter in module.named_parameters(remove_duplicate=False)}
     names = {id(value): name for name, value in values.items()}
     return {names[id(value)]: saved for saved, value in revert_weight_conversion(module, values).items() if names.get(id(value), saved) != saved}
+
+
+def state_of(proto) -> dict:
+    """Buffer -> its entry in deepstatic.state."""
+    return json.loads(metadata(proto).get("deepstatic.state", "{}"))
 
 
 def parameter_names(graph) -> list:

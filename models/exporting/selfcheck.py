@@ -11,7 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from . import Refusal
-from .graph import BATCH, LOSS, initializer_bytes, metadata, node_constants, parameter_names
+from .graph import BATCH, LOSS, initializer_bytes, metadata, node_constants, parameter_names, state_of
 from .sources import Model
 
 LOSS_CHECK_LIMIT = 200_000_000  # parameters; above, a second copy of weights and activations may not fit
@@ -36,10 +36,9 @@ class Losses:
 
 def check_export(model: Model, program, proto, folder: Path) -> Losses:
     """Checks names, shapes, bits and the loss; raises Refusal on the first that does not hold."""
-    check_interface(proto.graph, list(model.inputs))
+    check_interface(proto.graph, list(model.inputs), {carried["value"] for carried in state_of(proto).values()})
     check_nothing_lost(proto.graph)
     check_parameters(model, program, proto.graph, folder)
-    check_state(model, program, proto.graph)
     return check_loss(model, proto, folder)
 
 
@@ -55,8 +54,8 @@ def check_module(model: Model) -> None:
                           "averages: give a momentum, 0.1 for example")
 
 
-def check_interface(graph, names: list) -> None:
-    """Inputs as named, each with the symbolic batch; the loss alone, rank 0 and floating."""
+def check_interface(graph, names: list, state: set) -> None:
+    """Inputs as named, each with the symbolic batch; beside what becomes of `state` the loss alone, rank 0 and floating."""
     inputs = {value.name: value for value in graph.input}
     for name in names:
         if name not in inputs:
@@ -65,7 +64,7 @@ def check_interface(graph, names: list) -> None:
         if first.dim_param != BATCH:
             raise Refusal(f"input '{name}' has batch dimension {first.dim_param or first.dim_value} instead of the symbol "
                           f"'{BATCH}'; forward must not use the batch size as a fixed number")
-    outputs = [value.name for value in graph.output]
+    outputs = [value.name for value in graph.output if value.name not in state]
     result = graph.output[0].type.tensor_type
     if outputs != [LOSS] or result.elem_type not in FLOAT_TYPES or len(result.shape.dim):
         raise Refusal(f"forward must return one value, the loss, a floating-point scalar; the graph's outputs are "
@@ -105,19 +104,6 @@ def check_parameters(model: Model, program, graph, folder: Path) -> None:
             raise Refusal(f"parameter {name} is used by the loss but is not in the exported file")
         if model.has_weights and not numpy.array_equal(bits[found[0]], _bits(named[name])):
             raise Refusal(f"parameter {name} does not have the module's values in the exported file")
-
-
-def check_state(model: Model, program, graph) -> None:
-    """Refuses buffers that forward changes: a plan carries the running statistics of batch normalizations, and no others."""
-    carried = {name for node in graph.node if node.op_type == "BatchNormalization" for name in node.input[3:5]
-               if any(attribute.name == "training_mode" and attribute.i for attribute in node.attribute)}
-    carried |= {f"{name.rpartition('.')[0]}.num_batches_tracked".lstrip(".") for name in carried}
-    changed = set(program.exported_program.graph_signature.buffers_to_mutate.values())
-    lost = sorted(changed - carried)
-    if lost:
-        raise Refusal(f"forward changes the buffer {lost[0]}{f' and {len(lost) - 1} more' if len(lost) > 1 else ''}, and a plan would keep its "
-                      "first value; only the running statistics of batch normalizations are carried from step to step: compute it from the batch, "
-                      "or leave its update out of forward")
 
 
 def _bits(tensor):

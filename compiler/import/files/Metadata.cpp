@@ -88,6 +88,21 @@ static void readTokens(const json::Value &value, Metadata &metadata) {
   }
 }
 
+static void readState(const json::Value &value, Metadata &metadata) {
+  constexpr const char *form = "an object of buffers to {\"value\": an output, \"evaluation\": \"kept\" or \"computed\"}";
+  const json::Object *object = value.getAsObject();
+  if (!object)
+    malformed("deepstatic.state", form);
+  for (const auto &[name, entry] : *object) {
+    const json::Object *carried = entry.getAsObject();
+    const auto output = carried ? carried->getString("value") : std::nullopt;
+    const auto evaluation = carried ? carried->getString("evaluation") : std::nullopt;
+    if (!output || !evaluation || (*evaluation != "kept" && *evaluation != "computed"))
+      malformed("deepstatic.state", form);
+    metadata.state[name.str()] = {output->str(), *evaluation == "kept"};
+  }
+}
+
 static void readModelName(const json::Value &value, Metadata &metadata) {
   if (const auto text = value.getAsString())
     metadata.modelName = text->str();
@@ -138,7 +153,8 @@ Metadata readMetadata(const onnx::ModelProto &model) {
                                                             {"deepstatic.trainable", readTrainable},
                                                             {"deepstatic.tied", readTied},
                                                             {"deepstatic.init", readInitial},
-                                                            {"deepstatic.tokens", readTokens}};
+                                                            {"deepstatic.tokens", readTokens},
+                                                            {"deepstatic.state", readState}};
   for (const auto &[key, read] : readers)
     if (const std::string *text = findEntry(model.metadata_props(), key))
       read(parseJson(*text, std::string("the model's metadata '") + key + "'"), metadata);

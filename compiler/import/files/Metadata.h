@@ -24,12 +24,19 @@ struct ValueNote {
   bool persistent = false;
 };
 
+/// What forward makes of a buffer, for the next forward to read.
+struct CarriedState {
+  std::string value;         // the output of the graph
+  bool kept = true;          // in an evaluation, which reads the old value where training reads the new one
+};
+
 struct Metadata {
   std::string modelName;                                   // deepstatic.model, empty if absent
   std::optional<std::set<std::string>> trainable;          // deepstatic.trainable
   std::map<std::string, std::vector<std::string>> aliases; // name -> the other names of a tied parameter
   std::map<std::string, InitialValue> initial;             // deepstatic.init
   std::map<std::string, std::string> tokens;               // input -> "same" or "next"
+  std::map<std::string, CarriedState> state;               // deepstatic.state, by buffer
   std::map<std::string, ValueNote> values;
   bool fromPyTorch = false;                        // written by one of its exporters
   std::set<std::string> mutatedBuffers;            // those that the module's forward writes

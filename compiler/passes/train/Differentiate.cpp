@@ -13,6 +13,7 @@
 #include "compiler/passes/train/Passes.h"
 #include "compiler/passes/train/ReverseMode.h"
 #include "compiler/passes/train/StepFunctions.h"
+#include "dialects/Train/StopGradient.h"
 #include "dialects/Train/Train.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -42,6 +43,7 @@ struct Differentiate : ds::impl::DifferentiateBase<Differentiate> {
     if (failed(makeMicrobatch(forward, symbols)))
       return signalPassFailure();
     dropStopGradients(module);
+    module.walk([](train::StoreOp store) { store->removeAttr(train::keptInEvaluation); }); // @evaluate is made
     module.walk([](train::GatherOp gather) { gather->removeAttr(train::paddingAttribute); }); // gradients have it
   }
 

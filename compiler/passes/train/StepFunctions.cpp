@@ -10,6 +10,7 @@
 
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/train/EvaluationForm.h"
+#include "dialects/Train/StopGradient.h"
 
 using namespace mlir;
 using namespace ds;
@@ -63,12 +64,23 @@ void ds::eraseDead(func::FuncOp function) {
       op.erase();
 }
 
+/// An evaluation stores nothing. Where the module's own changes no buffer it computes with what is there.
+static void leaveOutStore(train::StoreOp store) {
+  Value made = store.getValue();
+  if (store->hasAttr(train::keptInEvaluation) && made.getDefiningOp()) {
+    OpBuilder builder(made.getDefiningOp());
+    Value old = train::ReadOp::create(builder, store.getLoc(), made.getType(), store.getVariableAttr());
+    made.replaceUsesWithIf(old, [&](OpOperand &use) { return use.getOwner() != store; });
+  }
+  store.erase();
+}
+
 void ds::makeEvaluate(func::FuncOp forward, SymbolTable &symbols) {
   auto evaluate = cast<func::FuncOp>(forward->clone());
   evaluate.setName("evaluate");
   symbols.insert(evaluate);
   for (auto store : llvm::make_early_inc_range(evaluate.getOps<train::StoreOp>()))
-    store.erase();
+    leaveOutStore(store);
   makeEvaluationForm(evaluate);
   eraseDead(evaluate);
   accumulateLoss(evaluate);
