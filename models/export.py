@@ -39,7 +39,7 @@ def export(args) -> None:
     import transformers
     from exporting.gradients import check_gradients
     from exporting.graph import export_graph
-    from exporting.selfcheck import check_export, check_module
+    from exporting.selfcheck import check_export
     from exporting.sources import open_source
     from exporting.staging import staged
     transformers.logging.set_verbosity_error()
@@ -48,7 +48,6 @@ def export(args) -> None:
     model = open_source(args)
     model.any_of = args.seq if args.any_seq else None
     with staged(args.out) as folder:
-        check_module(model)
         program, proto = export_graph(model, folder)
         losses = check_export(model, program, proto, folder)
         begin = time.monotonic()

@@ -4,6 +4,8 @@
 #include "compiler/analysis/Cost.h"
 #include "dialects/Train/LocationName.h"
 
+#include "llvm/ADT/MapVector.h"
+
 #include <numeric>
 
 using namespace mlir;
@@ -65,8 +67,29 @@ scheduling::PartitionProblem ForwardChain::problem() const {
     if (const std::string name = train::locationName(units[i]->getLoc());
         !name.empty() && name == train::locationName(units[i - 1]->getLoc()))
       problem.mayCut[i] = 0;
+  for (const CarriedState &state : carriedState()) // the next micro-batch reads it where this one has stored it
+    for (int64_t i = state.first + 1; i <= state.last; ++i)
+      problem.mayCut[size_t(i)] = 0;
   problem.secondsPerByte = secondsPerMessageByte;
   return problem;
+}
+
+std::vector<ForwardChain::CarriedState> ForwardChain::carriedState() const {
+  llvm::MapVector<StringAttr, CarriedState> uses;
+  const auto note = [&](StringAttr name, int64_t unit) {
+    const auto [state, isNew] = uses.try_emplace(name, CarriedState{name, unit, unit});
+    state->second.last = unit;
+  };
+  for (auto [index, op] : llvm::enumerate(units)) {
+    if (auto read = dyn_cast<train::ReadOp>(op))
+      note(read.getVariableAttr().getAttr(), int64_t(index));
+    else if (auto store = dyn_cast<train::StoreOp>(op))
+      note(store.getVariableAttr().getAttr(), int64_t(index));
+  }
+  std::vector<CarriedState> states;
+  for (const auto &use : uses)
+    states.push_back(use.second);
+  return states;
 }
 
 /// Values that follow from inputs, constants and buffers by few operations.

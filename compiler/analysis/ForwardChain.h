@@ -42,6 +42,13 @@ public:
 
   llvm::SmallVector<mlir::Operation *> forward, backward, units;
 
+  /// A variable that the forward reads and writes, and the first and last unit that do.
+  struct CarriedState {
+    mlir::StringAttr variable;
+    int64_t first, last;
+  };
+  std::vector<CarriedState> carriedState() const;
+
   bool isRepeated(mlir::Operation *op) const { return repeated_.contains(op); }
 
   /// What the units cost and what crosses the positions between them: seconds of the cost model with those of the

@@ -74,7 +74,8 @@ std::vector<OperandSegment> RankMemory::segmentsOf(const proto::Operand &operand
       segments.push_back({begin - first, segment.end - first, content.contributions, content.updated, content.value,
                           content.valueByte, content.ownOfRank});
       // What the micro-batch before has made of it is what this one finds there.
-      if (carried && content.generation == microbatch && content.value == values().storedIn(bufferOf(operand).variable()))
+      if (carried && content.generation == microbatch &&
+          content.value == values().storedIn(bufferOf(operand).variable()))
         segments.back().value = values().variable(bufferOf(operand).variable());
     });
   return segments;
@@ -93,7 +94,8 @@ uint32_t RankMemory::valueIn(const proto::Operand &operand, uint64_t microbatch)
       return Values::other;
   // What a step has stored in a variable that outlives it is what the next one finds there.
   const proto::Buffer &buffer = bufferOf(operand);
-  const bool isStored = buffer.has_variable() && !isCarried(buffer) && segments[0].value == values().storedIn(buffer.variable());
+  const bool isStored =
+      buffer.has_variable() && !isCarried(buffer) && segments[0].value == values().storedIn(buffer.variable());
   return isStored ? values().variable(buffer.variable()) : segments[0].value;
 }
 

@@ -122,9 +122,10 @@ void checkStateIsCarried(const FlatGraph &graph, const Metadata &metadata, const
       statistics.insert({node.proto->input(3), node.proto->input(4)});
   for (const std::string &buffer : metadata.mutatedBuffers)
     if (needed.count(buffer) && !statistics.count(buffer) && !metadata.state.count(buffer))
-      throw Failure("forward changes the buffer '" + buffer +
-                    "', and a plan would keep its first value, since the file does not say which value it gets: export " +
-                    "with models/export.py, compute it from the batch, or leave its update out of forward");
+      throw Failure(
+          "forward changes the buffer '" + buffer +
+          "', and a plan would keep its first value, since the file does not say which value it gets: export " +
+          "with models/export.py, compute it from the batch, or leave its update out of forward");
 }
 
 bool cameFrom(const onnx::NodeProto &node, std::string_view name) {

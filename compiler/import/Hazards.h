@@ -39,7 +39,8 @@ double lostLabelSmoothing(const onnx::NodeProto &node);
 bool lostBatchNormTraining(const onnx::NodeProto &node, const Metadata &metadata);
 
 /// Refuses buffers that forward changes and the loss reads, which a plan would keep at their first values: it carries
-/// the statistics of batch normalizations, and what deepstatic.state names. `needed` are the names that the loss depends on.
+/// the statistics of batch normalizations, and what deepstatic.state names. `needed` are the names that the loss
+/// depends on.
 void checkStateIsCarried(const FlatGraph &graph, const Metadata &metadata, const std::set<std::string> &needed);
 
 /// The padding_idx of the embedding that a Gather node came from, at which PyTorch adds no gradient and ONNX cannot say

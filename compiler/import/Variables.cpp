@@ -69,8 +69,9 @@ Variables::Variables(const ScannedModel &model, const Metadata &metadata, const 
       throw Failure("forward changes '" + variable.name +
                     "' (deepstatic.state), and it is to be trained, too; a tensor is either state or trained");
     const std::optional<int64_t> elements = checkedElementCount(variable.shape);
-    const bool fixed = !variable.carried && !variable.trainable && !variable.parameter && !variable.persistent && !variable.optimizer &&
-                       !algorithm.drawn.count(variable.name) && !differentiated.count(variable.name);
+    const bool fixed = !variable.carried && !variable.trainable && !variable.parameter && !variable.persistent &&
+                       !variable.optimizer && !algorithm.drawn.count(variable.name) &&
+                       !differentiated.count(variable.name);
     if (fixed && elements && *elements <= maxFoldedBuffer)
       variable.foldable = true;
   }

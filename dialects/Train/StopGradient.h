@@ -15,4 +15,7 @@ inline bool stopsGradient(mlir::Operation *op) { return op->hasAttr(stopGradient
 /// training reads that.
 inline constexpr llvm::StringLiteral keptInEvaluation = "train.kept_in_evaluation";
 
+/// Of a train.select: training takes its first value, an evaluation the second.
+inline constexpr llvm::StringLiteral byModeAttribute = "train.by_mode";
+
 } // namespace ds::train

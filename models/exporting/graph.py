@@ -12,6 +12,7 @@ import onnx
 import torch
 
 from . import Refusal, first_line
+from .norms import written_out
 from .sources import Model
 from .state import KIND, carry_state, lost_state, returned_name, returning
 
@@ -25,15 +26,17 @@ KEPT_NODE_METADATA = ("pkg.torch.onnx.name_scopes", "pkg.torch.onnx.fx_node")
 def export_graph(model: Model, folder: Path):
     """Writes the graph (and weights) into `folder`; returns (torch's ONNXProgram, the parsed graph without weights)."""
     path = folder / "model.onnx"
-    program, proto = _write(model, path)
-    if lost := lost_state(program, proto.graph):
-        program, proto = _write(model, path, lost)
+    with written_out(model.module) as modes:
+        program, proto = _write(model, path)
+        if lost := lost_state(program, proto.graph):
+            program, proto = _write(model, path, lost)
     if not model.has_weights:
         _restore_buffers(proto.graph, model.buffers)
     state = carry_state(model, program, proto.graph)
     _mask_by_infinity(proto.graph)
     _strip_metadata(proto.graph)
-    for key, value in (model_metadata(model, proto) | ({"state": state} if state else {})).items():
+    notes = {key: value for key, value in (("state", state), ("modes", modes)) if value}
+    for key, value in (model_metadata(model, proto) | notes).items():
         proto.metadata_props.add(key=f"deepstatic.{key}", value=json.dumps(value))
     path.write_bytes(proto.SerializeToString(deterministic=True))
     return program, proto

@@ -42,18 +42,6 @@ def check_export(model: Model, program, proto, folder: Path) -> Losses:
     return check_loss(model, proto, folder)
 
 
-def check_module(model: Model) -> None:
-    """Refuses running statistics that torch's exporter loses, or that are no moving averages."""
-    for name, part in model.module.named_modules():
-        if not isinstance(part, torch.nn.modules.batchnorm._NormBase) or not (part.training and part.track_running_stats):
-            continue
-        if isinstance(part, torch.nn.modules.instancenorm._InstanceNorm):
-            raise Refusal(f"{name or 'the module'} keeps running statistics, which torch's exporter leaves out: use track_running_stats=False")
-        if part.momentum is None:
-            raise Refusal(f"{name or 'the module'} has momentum=None, so its running statistics are means over all batches; a plan has moving "
-                          "averages: give a momentum, 0.1 for example")
-
-
 def check_interface(graph, names: list, state: set) -> None:
     """Inputs as named, each with the symbolic batch; beside what becomes of `state` the loss alone, rank 0 and floating."""
     inputs = {value.name: value for value in graph.input}

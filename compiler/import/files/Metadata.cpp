@@ -89,7 +89,8 @@ static void readTokens(const json::Value &value, Metadata &metadata) {
 }
 
 static void readState(const json::Value &value, Metadata &metadata) {
-  constexpr const char *form = "an object of buffers to {\"value\": an output, \"evaluation\": \"kept\" or \"computed\"}";
+  constexpr const char *form =
+      "an object of buffers to {\"value\": an output, \"evaluation\": \"kept\" or \"computed\"}";
   const json::Object *object = value.getAsObject();
   if (!object)
     malformed("deepstatic.state", form);
@@ -101,6 +102,11 @@ static void readState(const json::Value &value, Metadata &metadata) {
       malformed("deepstatic.state", form);
     metadata.state[name.str()] = {output->str(), *evaluation == "kept"};
   }
+}
+
+static void readModes(const json::Value &value, Metadata &metadata) {
+  const std::vector<std::string> list = names(value, "deepstatic.modes");
+  metadata.modes = {list.begin(), list.end()};
 }
 
 static void readModelName(const json::Value &value, Metadata &metadata) {
@@ -149,12 +155,10 @@ Metadata readMetadata(const onnx::ModelProto &model) {
   Metadata metadata;
   metadata.fromPyTorch = model.producer_name() == "pytorch";
   using Reader = void (*)(const json::Value &, Metadata &);
-  static const std::pair<const char *, Reader> readers[] = {{"deepstatic.model", readModelName},
-                                                            {"deepstatic.trainable", readTrainable},
-                                                            {"deepstatic.tied", readTied},
-                                                            {"deepstatic.init", readInitial},
-                                                            {"deepstatic.tokens", readTokens},
-                                                            {"deepstatic.state", readState}};
+  static const std::pair<const char *, Reader> readers[] = {
+      {"deepstatic.model", readModelName}, {"deepstatic.trainable", readTrainable}, {"deepstatic.tied", readTied},
+      {"deepstatic.init", readInitial},    {"deepstatic.tokens", readTokens},       {"deepstatic.state", readState},
+      {"deepstatic.modes", readModes}};
   for (const auto &[key, read] : readers)
     if (const std::string *text = findEntry(model.metadata_props(), key))
       read(parseJson(*text, std::string("the model's metadata '") + key + "'"), metadata);

@@ -26,8 +26,8 @@ struct ValueNote {
 
 /// What forward makes of a buffer, for the next forward to read.
 struct CarriedState {
-  std::string value;         // the output of the graph
-  bool kept = true;          // in an evaluation, which reads the old value where training reads the new one
+  std::string value; // the output of the graph
+  bool kept = true;  // in an evaluation, which reads the old value where training reads the new one
 };
 
 struct Metadata {
@@ -37,6 +37,7 @@ struct Metadata {
   std::map<std::string, InitialValue> initial;             // deepstatic.init
   std::map<std::string, std::string> tokens;               // input -> "same" or "next"
   std::map<std::string, CarriedState> state;               // deepstatic.state, by buffer
+  std::set<std::string> modes;                             // deepstatic.modes: true in training, false in evaluation
   std::map<std::string, ValueNote> values;
   bool fromPyTorch = false;                        // written by one of its exporters
   std::set<std::string> mutatedBuffers;            // those that the module's forward writes

@@ -214,7 +214,18 @@ void mean(Node &node) {
   node.set(0, binary<train::DivOp>(node, BinaryFold::Div, total, count));
 }
 
-void where(Node &node) { node.set(0, select(node, node.in(0), node.in(1), node.in(2))); }
+/// A choice by the mode of the module stays one, until its evaluation is made.
+static Value selectByMode(Node &node) {
+  const mlir::Value condition = node.operand(node.in(0));
+  auto choice = node.create<train::SelectOp>({condition, node.operand(node.in(1)), node.operand(node.in(2))});
+  choice->setAttr(train::byModeAttribute, node.builder().getUnitAttr());
+  return Value::of(choice.getResult());
+}
+
+void where(Node &node) {
+  const bool byMode = node.graph().metadata().modes.count(node.proto().input(0)) != 0;
+  node.set(0, byMode ? selectByMode(node) : select(node, node.in(0), node.in(1), node.in(2)));
+}
 
 void clip(Node &node) {
   Value result = node.in(0);

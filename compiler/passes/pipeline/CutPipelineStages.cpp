@@ -58,6 +58,8 @@ struct CutPipelineStages : ds::impl::CutPipelineStagesBase<CutPipelineStages> {
       return signalPassFailure();
     if (stages_ == 1)
       return;
+    if (failed(checkState(chain)))
+      return signalPassFailure();
     followForward(chain);
     boundBackward(chain);
     for (Operation *op : chain.backward)
@@ -198,6 +200,17 @@ private:
         return name.substr(0, end);
     }
     return "";
+  }
+
+  /// One rank holds what a micro-batch leaves to the next.
+  LogicalResult checkState(const ForwardChain &chain) {
+    for (const ForwardChain::CarriedState &state : chain.carriedState())
+      if (Operation *first = chain.units[size_t(state.first)], *last = chain.units[size_t(state.last)];
+          stageOf(first) != stageOf(last))
+        return last->emitOpError() << "stores '" << state.variable.getValue() << "' in stage " << *stageOf(last)
+                                   << ", and stage " << *stageOf(first)
+                                   << " reads it; one stage must do both: cut the stages elsewhere, or have one";
+    return success();
   }
 
   /// A unit without a stage follows the one before it.

@@ -106,16 +106,15 @@ private:
 
   static void mark(Operation *op) { op->setAttr(recomputeAttribute, UnitAttr::get(op->getContext())); }
 
-  /// Whether an op may be done twice: it changes nothing, and what is repeated wherever it is needed is.
-  static bool mayRepeat(Operation *op) { return isMemoryEffectFree(op) || isa<train::ReadOp>(op); }
-
   /// What later layers read is kept.
   static bool leaves(Value value, const Layer &layer, const ForwardChain &chain) {
     return chain.lastUse(value) >= layer.end;
   }
 
+  /// Whether an op may be done twice: it changes nothing, and no later layer reads it. A read that is a unit is of
+  /// state that the forward changes, and would find the new value.
   static bool mayRepeat(Operation *op, const Layer &layer, const ForwardChain &chain) {
-    return mayRepeat(op) && llvm::none_of(op->getResults(), [&](Value v) { return leaves(v, layer, chain); });
+    return isMemoryEffectFree(op) && llvm::none_of(op->getResults(), [&](Value v) { return leaves(v, layer, chain); });
   }
 
   static void markWhole(const Layer &layer, const ForwardChain &chain) {
@@ -235,7 +234,7 @@ private:
       for (auto [index, rule] : llvm::enumerate(compiled)) {
         if (!rule.first.match(name))
           continue;
-        if (!decided && rule.second && mayRepeat(op))
+        if (!decided && rule.second && isMemoryEffectFree(op))
           mark(op);
         matched[index] = decided = true;
       }

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/TrainStep.h"
+#include "compiler/passes/train/EvaluationForm.h"
 #include "compiler/passes/train/Passes.h"
 #include "compiler/passes/train/ReverseMode.h"
 #include "compiler/passes/train/StepFunctions.h"
@@ -40,10 +41,12 @@ struct Differentiate : ds::impl::DifferentiateBase<Differentiate> {
     mergeReads(forward);
     makeLossMetric(forward, symbols);
     makeEvaluate(forward, symbols);
+    if (makeTrainingForm(forward))
+      eraseDead(forward);
     if (failed(makeMicrobatch(forward, symbols)))
       return signalPassFailure();
     dropStopGradients(module);
-    module.walk([](train::StoreOp store) { store->removeAttr(train::keptInEvaluation); }); // @evaluate is made
+    module.walk([](train::StoreOp store) { store->removeAttr(train::keptInEvaluation); });    // @evaluate is made
     module.walk([](train::GatherOp gather) { gather->removeAttr(train::paddingAttribute); }); // gradients have it
   }
 

@@ -16,6 +16,7 @@
 
 #include "dialects/Train/ChannelNorm.h"
 #include "dialects/Train/Gradients.h"
+#include "dialects/Train/StopGradient.h"
 
 #include <cmath>
 #include <numbers>
@@ -124,7 +125,21 @@ static void putMeansForDraws(func::FuncOp function) {
   }
 }
 
+static bool chooseMode(func::FuncOp function, bool training) {
+  bool any = false;
+  for (auto choice : llvm::make_early_inc_range(function.getOps<train::SelectOp>()))
+    if (choice->hasAttr(train::byModeAttribute)) {
+      choice.replaceAllUsesWith(training ? choice.getOnTrue() : choice.getOnFalse());
+      choice.erase();
+      any = true;
+    }
+  return any;
+}
+
+bool ds::makeTrainingForm(func::FuncOp function) { return chooseMode(function, /*training=*/true); }
+
 void ds::makeEvaluationForm(func::FuncOp function) {
+  chooseMode(function, /*training=*/false);
   dropDropout(function);
   putMeansForDraws(function);
   SmallVector<train::BatchNormOp> norms(function.getOps<train::BatchNormOp>());

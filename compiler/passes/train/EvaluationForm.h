@@ -9,4 +9,7 @@ namespace ds {
 /// running statistics (train.update_average) it normalises by them instead of its batch, and updates them no more.
 void makeEvaluationForm(mlir::func::FuncOp function);
 
+/// Takes of each choice by mode what training takes; returns whether there was one.
+bool makeTrainingForm(mlir::func::FuncOp function);
+
 } // namespace ds
