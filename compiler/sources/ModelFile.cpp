@@ -2,6 +2,7 @@
 #include "compiler/sources/ModelFile.h"
 
 #include "compiler/import/files/Files.h"
+#include "compiler/import/files/Metadata.h"
 #include "compiler/import/files/WireScan.h"
 #include "compiler/import/files/onnx.pb.h"
 #include "core/DType.h"
@@ -9,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -179,6 +181,26 @@ void readSignature(const std::string &text, ModelFile &model) {
         model.parameters.insert(line.substr(begin, end - begin));
 }
 
+/// A node as the plan's reference program calls it: behind the modules that it lies in.
+std::string titleOf(const onnx::NodeProto &node) {
+  const std::string scope = import::scopeOf(node);
+  return scope.empty() ? node.name() : scope + "/" + node.name();
+}
+
+/// What a value is made of, under nodes that move or convert elements.
+std::string originOf(const onnx::GraphProto &graph, std::string value) {
+  static const std::set<std::string> views = {"Identity", "Cast",   "CastLike", "Reshape",
+                                              "Squeeze",  "Expand", "Flatten",  "Unsqueeze"};
+  for (auto node = graph.node().rbegin(); node != graph.node().rend(); ++node) { // nodes are sorted
+    if (std::ranges::find(node->output(), value) == node->output().end())
+      continue;
+    if (!views.contains(node->op_type()) || node->input_size() == 0)
+      return titleOf(*node);
+    value = node->input(0);
+  }
+  return value;
+}
+
 /// models/export.py's notes. What is of another form was refused when the model was imported.
 void readNotes(const onnx::ModelProto &proto, ModelFile &model) {
   const auto note = [&](const char *key) {
@@ -198,6 +220,11 @@ void readNotes(const onnx::ModelProto &proto, ModelFile &model) {
   for (const auto &[name, how] : tokens.items())
     if (const auto input = model.inputs.find(name); input != model.inputs.end())
       input->second.tokens = how.get<std::string>();
+  const Json state = note("deepstatic.state");
+  for (const auto &[buffer, made] : state.items()) {
+    const auto value = made.at("value").get<std::string>();
+    model.state[buffer] = {value, originOf(proto.graph(), value)};
+  }
 }
 
 } // namespace

@@ -41,6 +41,12 @@ struct TensorNote {
   bool persistent = false;
 };
 
+/// What the model's forward makes of a buffer: models/export.py's metadata deepstatic.state.
+struct MadeState {
+  std::string value;  ///< of the graph
+  std::string origin; ///< the node, input or tensor of which nodes that move or convert elements make it
+};
+
 struct ModelFile {
   std::string path;
   std::map<std::string, Tensor> tensors;    ///< by name
@@ -54,7 +60,8 @@ struct ModelFile {
   std::map<std::string, std::set<std::string>> tied; ///< by name: its other names
   std::map<std::string, Drawn> drawn;
   std::map<std::string, TensorNote> notes;
-  bool bringsAlgorithm = false; ///< training_info
+  std::map<std::string, MadeState> state; ///< by buffer
+  bool bringsAlgorithm = false;           ///< training_info
 };
 
 /// `path` is MODEL.onnx or its folder. Throws ds::Error.

@@ -6,6 +6,7 @@
 #include "compiler/sources/ConfigFile.h"
 #include "compiler/sources/ModelFile.h"
 #include "compiler/sources/Settings.h"
+#include "compiler/sources/State.h"
 #include "compiler/sources/Weights.h"
 #include "core/Error.h"
 #include "core/Files.h"
@@ -61,6 +62,8 @@ std::vector<Claim> byModel(const proto::Plan &plan, const ModelFile &model, cons
                                requireHeaders(plan, planFolder)};
   for (Claim &claim : requireWeights(plan, model, places, planFolder))
     claims.push_back(std::move(claim));
+  if (std::optional<Claim> claim = model.bringsAlgorithm ? std::nullopt : requireState(plan, model))
+    claims.push_back(*std::move(claim));
   return claims;
 }
 
