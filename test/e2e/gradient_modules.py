@@ -208,6 +208,32 @@ RIGHT = {
     "nn.MultiheadAttention": (multihead, with_attention),
 }
 
+def buffer(m):
+    m.register_buffer("scale", torch.ones(1, dtype=torch.float64))
+    m.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+
+
+def average(m, h, x):
+    with torch.no_grad():
+        m.scale.mul_(0.5).add_(0.5 * h.abs().mean())
+    return h / m.scale
+
+
+def counted(m, h, x):
+    m.calls.add_(1)
+    return h / m.calls
+
+
+RIGHT |= {
+    "EMA": (average, buffer),
+    "counter": (counted, buffer),
+    "spectral norm": (lambda m, h, x: h, lambda m: nn.utils.parametrizations.spectral_norm(m.a)),
+    "spectral norm, old": (lambda m, h, x: h, lambda m: nn.utils.spectral_norm(m.a)),
+    "InstanceNorm's statistics": (lambda m, h, x: m.norm(h.unflatten(1, (2, 3))).flatten(1),
+                                  lambda m: setattr(m, "norm", nn.InstanceNorm1d(2, track_running_stats=True))),
+    "BatchNorm's means": (lambda m, h, x: m.norm(h), lambda m: setattr(m, "norm", nn.BatchNorm1d(6, momentum=None))),
+}
+
 
 def off(m, h, x):
     with torch.no_grad():
@@ -228,17 +254,11 @@ def hooked(m, h, x):
     return h * m.w
 
 
-def buffer(m):
-    m.register_buffer("scale", torch.ones(1, dtype=torch.float64))
-    m.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+def narrow(m):
+    m.register_buffer("calls", torch.zeros((), dtype=torch.int16))
 
 
-def average(m, h, x):
-    m.scale.mul_(0.5).add_(0.5 * h.detach().abs().mean())
-    return h / m.scale
-
-
-def counted(m, h, x):
+def counted_narrow(m, h, x):
     m.calls.add_(1)
     return h
 
@@ -252,13 +272,7 @@ REFUSED = {
     "hook on a value": (hooked, None, "hook"),
     "backward hook": (lambda m, h, x: m.inner(h), lambda m: setattr(m, "inner", scaled_back()), "hook"),
     "detach_": (lambda m, h, x: h + (h * 2).detach_(), None, "Tensor.detach_ in gradient_modules.py"),
-    "EMA": (average, buffer, "changes the buffer scale"),
-    "counter": (counted, buffer, "changes the buffer calls"),
-    "spectral norm": (lambda m, h, x: h, lambda m: nn.utils.parametrizations.spectral_norm(m.a), "changes the buffer a.parametrizations"),
-    "spectral norm, old": (lambda m, h, x: h, lambda m: nn.utils.spectral_norm(m.a), "changes the buffer a.weight_"),
-    "InstanceNorm's statistics": (lambda m, h, x: m.norm(h.unflatten(1, (2, 3))).flatten(1),
-                                  lambda m: setattr(m, "norm", nn.InstanceNorm1d(2, track_running_stats=True)), "track_running_stats=False"),
-    "BatchNorm's means": (lambda m, h, x: m.norm(h), lambda m: setattr(m, "norm", nn.BatchNorm1d(6, momentum=None)), "momentum=None"),
+    "a counter of 16 bits": (counted_narrow, narrow, "changes the buffer calls, which is int16"),
 }
 
 
