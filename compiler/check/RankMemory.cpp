@@ -74,9 +74,10 @@ std::vector<OperandSegment> RankMemory::segmentsOf(const proto::Operand &operand
       segments.push_back({begin - first, segment.end - first, content.contributions, content.updated, content.value,
                           content.valueByte, content.ownOfRank});
       // What the micro-batch before has made of it is what this one finds there.
-      if (carried && content.generation == microbatch &&
-          content.value == values().storedIn(bufferOf(operand).variable()))
-        segments.back().value = values().variable(bufferOf(operand).variable());
+      if (uint32_t &value = segments.back().value; carried && content.generation == microbatch && microbatch > 0)
+        value = value == values().storedIn(bufferOf(operand).variable())
+                    ? values().variable(bufferOf(operand).variable())
+                    : std::min<uint32_t>(value, Values::other);
     });
   return segments;
 }

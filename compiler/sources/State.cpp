@@ -45,8 +45,8 @@ std::optional<Claim> requireState(const proto::Plan &plan, const ModelFile &mode
     if (store == stores.end())
       throw Error("the model's forward changes " + buffer + " (deepstatic.state), but the plan stores nothing there");
     if (const std::string origin = originOf(plan, store->second->operands(0)); origin != made.origin)
-      throw Error("the plan stores in " + buffer + " what '" + origin + "' makes, but the model's forward makes it by '" +
-                  made.origin + "' (deepstatic.state)");
+      throw Error("the plan stores in " + buffer + " what '" + origin +
+                  "' makes, but the model's forward makes it by '" + made.origin + "' (deepstatic.state)");
   }
   for (const auto &[buffer, store] : stores)
     if (!model.state.contains(buffer))
@@ -54,7 +54,7 @@ std::optional<Claim> requireState(const proto::Plan &plan, const ModelFile &mode
   if (stores.empty())
     return std::nullopt;
   return Claim{"state", std::to_string(stores.size()) +
-" buffers get from each micro-batch what the model's forward makes of them"};
+                            " buffers get from each micro-batch what the model's forward makes of them"};
 }
 
 } // namespace ds::sources
