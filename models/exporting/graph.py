@@ -31,7 +31,7 @@ def export_graph(model: Model, folder: Path):
         if lost := lost_state(program, proto.graph):
             program, proto = _write(model, path, lost)
     if not model.has_weights:
-        _restore_buffers(proto.graph, model.buffers)
+        _restore_buffers(proto.graph, model.buffers | {name: torch.tensor(True) for name in modes})
     state = carry_state(model, program, proto.graph)
     _mask_by_infinity(proto.graph)
     _strip_metadata(proto.graph)
@@ -102,6 +102,8 @@ def quiet():
 def _restore_buffers(graph, buffers: dict) -> None:
     """Turns graph inputs of kind BUFFER back into initializers with their values: only parameters are left out."""
     for value in [v for v in graph.input if metadata(v).get(KIND) == "BUFFER"]:
+        if buffers[value.name].is_meta:
+            raise Refusal(f"buffer {value.name} follows from weights, which are left out: export without --no-weights")
         graph.initializer.append(onnx.numpy_helper.from_array(buffers[value.name].numpy(), value.name))
         graph.value_info.append(value)
         graph.input.remove(value)
@@ -165,7 +167,13 @@ def saved_names(module) -> dict:
 
 def state_of(proto) -> dict:
     """Buffer -> its entry in deepstatic.state."""
-    return json.loads(metadata(proto).get("deepstatic.state", "{}"))
+    return noted(proto, "state", {})
+
+
+def noted(proto, key: str, otherwise):
+    """The file's deepstatic entry of that name."""
+    text = metadata(proto).get(f"deepstatic.{key}")
+    return otherwise if text is None else json.loads(text)
 
 
 def parameter_names(graph) -> list:

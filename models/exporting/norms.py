@@ -17,7 +17,7 @@ def written_out(module):
     """Yields the names of the buffers by which the graph chooses between training and evaluation."""
     parts = {name: part for name, part in module.named_modules() if _is_lost(name, part)}
     for part in parts.values():
-        part.register_buffer(MODE, torch.tensor(True), persistent=False)
+        part.register_buffer(MODE, torch.ones_like(part.running_mean[0], dtype=torch.bool), persistent=False)
         part.forward = functools.partial(_instance_norm if isinstance(part, _InstanceNorm) else _cumulative_batch_norm, part)
     try:
         yield [f"{name}.{MODE}".lstrip(".") for name in parts]

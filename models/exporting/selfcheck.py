@@ -11,8 +11,9 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from . import Refusal
-from .graph import BATCH, LOSS, initializer_bytes, metadata, node_constants, parameter_names, state_of
+from .graph import BATCH, LOSS, initializer_bytes, metadata, node_constants, noted, parameter_names, state_of
 from .sources import Model
+from .state import evaluation_mode
 
 LOSS_CHECK_LIMIT = 200_000_000  # parameters; above, a second copy of weights and activations may not fit
 RELATIVE_TOLERANCE = 1e-5
@@ -39,7 +40,10 @@ def check_export(model: Model, program, proto, folder: Path) -> Losses:
     check_interface(proto.graph, list(model.inputs), {carried["value"] for carried in state_of(proto).values()})
     check_nothing_lost(proto.graph)
     check_parameters(model, program, proto.graph, folder)
-    return check_loss(model, proto, folder)
+    losses = check_loss(model, proto, folder)
+    if losses.onnxruntime is not None and state_of(proto):
+        check_evaluation(model, proto, folder)
+    return losses
 
 
 def check_interface(graph, names: list, state: set) -> None:
@@ -141,6 +145,28 @@ def check_loss(model: Model, proto, folder: Path) -> Losses:
         raise Refusal(f"the exported file computes loss {losses.onnxruntime:.8g}, PyTorch {losses.torch:.8g}: relative "
                       f"difference {losses.difference:.1e} exceeds {tolerance:.0e}")
     return losses
+
+
+def check_evaluation(model: Model, proto, folder: Path) -> None:
+    """Says so where an evaluation, with state as it is, has not the loss of the module in evaluation mode."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    old = {carried["value"]: buffer for buffer, carried in state_of(proto).items() if carried["evaluation"] == "kept"}
+    for node in copy.graph.node:
+        for index, name in enumerate(node.input):
+            node.input[index] = old.get(name, name)
+    for tensor in copy.graph.initializer:
+        if tensor.name in noted(proto, "modes", []):
+            tensor.CopyFrom(onnx.numpy_helper.from_array(numpy.array(False), tensor.name))
+    # The graph's own batch normalizations are those of training.
+    norms = [part for part in model.module.modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm) and part.training and part.momentum is not None]
+    with evaluation_mode(model.module):
+        for part in norms:
+            part.training = True
+        losses = Losses(_torch_loss(model, model.inputs), _onnxruntime_loss(copy, folder, model.inputs))
+    if not losses.difference <= _tolerance(proto):
+        print(f"note: the loss of an evaluation is not that of module.eval(): {losses.onnxruntime:.8g}, where PyTorch has {losses.torch:.8g}; forward "
+              f"changes {', '.join(list(state_of(proto))[:3])}, and computes otherwise in evaluation mode", file=sys.stderr)
 
 
 class NoDropout(TorchFunctionMode):

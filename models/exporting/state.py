@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import sys
 
 import numpy
 import onnx
@@ -20,7 +21,10 @@ def carry_state(model, program, graph) -> dict:
     if not changed:
         return {}
     with evaluation_mode(model.module):
-        written = _written(model)
+        written = sorted(_written(model) & changed.keys())
+    if written:
+        print(f"note: forward changes {written[0]}{f' and {len(written) - 1} more' if len(written) > 1 else ''} in evaluation mode, too; an evaluation "
+              "computes with what it makes of its samples, and leaves what is there", file=sys.stderr)
     return {buffer: {"value": _as_output(model, program, graph, buffer, value), "evaluation": "computed" if buffer in written else "kept"}
             for buffer, value in sorted(changed.items())}
 
@@ -93,6 +97,8 @@ def _keep_first_value(model, graph, buffer: str, tensor) -> None:
     """The exporter drops buffers that are written alone, which files of weights have all the same."""
     if any(initializer.name == buffer for initializer in graph.initializer):
         return
+    if tensor.is_meta:
+        raise Refusal(f"buffer {buffer} follows from weights, which are left out: export without --no-weights")
     graph.initializer.append(onnx.numpy_helper.from_array(tensor.detach().numpy(), buffer))
     info = onnx.helper.make_tensor_value_info(buffer, _onnx_type(tensor), list(tensor.shape))
     for key, text in ((KIND, "BUFFER"), (PERSISTENT, str(buffer in model.module.state_dict()))):

@@ -149,6 +149,45 @@ def test_resumes_bit_by_bit(runs):
     require_same((begin[0] + end[0], end[1]), whole)
 
 
+def test_a_second_opinion(runs):
+    """ds-audit computes each data rank's own state."""
+    own = runs("average")
+    done = own.tools(sys.executable, REPOSITORY / "tools" / "ds-audit" / "ds-audit", own.compile(2, zero_optimization={"stage": 2}), "--orders", 1)
+    assert "are the reference program's" in done.stdout
+
+
+class Loses(state_modules.Layers):
+    """Its evaluation does without the state."""
+
+    def __init__(self):
+        super().__init__(state_modules.averages, between=lambda m, h, index: state_modules.average(False)(m, h, index) if m.training else h)
+
+
+@pytest.mark.parametrize("name, module, note", [
+    ("average", state_modules.MODULES["average"], None),
+    ("average always", state_modules.MODULES["average always"], "note: forward changes scale0 and 2 more in evaluation mode, too; "),
+    ("loses", Loses, "note: the loss of an evaluation is not that of module.eval(): ")])
+def test_an_export_says_what_an_evaluation_is(name, module, note, monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(state_modules.MODULES, name, module)
+    assert exporter.main(["state_modules:build", f"--set=name={json.dumps(name)}", "--skip-gradient-check", f"--out={tmp_path / 'model'}"]) == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if "gradients not compared" not in line]
+    assert len(notes) == bool(note) and all(line.startswith(note) for line in notes), notes
+
+
+def export_without_weights(name, folder):
+    return exporter.main(["state_modules:build", f"--set=name={json.dumps(name)}", "--no-weights", f"--out={folder}"])
+
+
+def test_first_values_are_there_without_weights(tools, tmp_path, capsys):
+    folder = tmp_path / "model"
+    assert export_without_weights("instance", folder) == 0
+    tools("ds-opt", "compile", folder, "--config", write_config(tmp_path / "config.json"), "-o", tmp_path / "m.dsplan")
+    said = {one.name: one.persistent for one in read_plan(tmp_path / "m.dsplan").variables}
+    assert said["norms.0.running_mean"] and "norms.0.deepstatic_training" not in said
+    assert export_without_weights("spectral, old", tmp_path / "none") == 1
+    assert "follows from weights, which are left out: export without --no-weights" in capsys.readouterr().err
+
+
 def write_model(folder, out, change=None):
     """A copy of a model, weights outside; `change` changes its deepstatic.state."""
     model = onnx.load(folder / "model.onnx")

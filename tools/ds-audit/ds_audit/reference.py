@@ -6,7 +6,7 @@ from .elementwise import Tensor
 from .kernels import Place, train_call
 from .plans import Refusal, attributes_of, dtype_of, shape_of
 
-GRADIENT, PARAMETER = 4, 1  # Variable.Kind
+GRADIENT, BUFFER, PARAMETER = 4, 2, 1  # Variable.Kind
 OPTIMIZERS = {  # variables as the reference lists them, by their roles' names in alphabetical order; p, g and states
     "train.adamw": (2, 1, 0, 3), "train.adagrad": (1, 0, 2), "train.sgd": (2, 0, 1), "train.lion": (2, 1, 0), "train.lamb": (2, 1, 0, 3)}
 
@@ -22,10 +22,11 @@ class Reference:
             raise Refusal("the plan has no reference program to compare with")
         named = {op.op: {v for other in plan.reference.ops if other.op == op.op for v in other.variables} for op in plan.reference.ops}
         self.sums = named.get("train.accumulate", set())
-        self.averages = {(v, r): self.values[v] for v in named.get("train.update_average", ()) for r in range(data_ranks)}
+        carried = {v for op in self.functions["microbatch"] if op.op == "train.store" for v in op.variables if plan.variables[v].kind == BUFFER}
+        self.averages = {(v, r): self.values[v] for v in named.get("train.update_average", set()) | carried for r in range(data_ranks)}
 
     def value(self, variable, data_rank) -> Tensor:
-        """Running averages are each data-parallel rank's own; all else is one."""
+        """Running averages, and what else forward changes, are each data-parallel rank's own; all else is one."""
         return self.averages.get((variable, data_rank), self.values[variable])
 
     def is_state(self, variable):
@@ -94,7 +95,9 @@ class Reference:
     def change(self, op, operands, attributes, place, data_rank):
         """An op that gives variables new values."""
         first = op.variables[0]
-        if op.op == "train.store":
+        if op.op == "train.store" and (first, data_rank) in self.averages:
+            self.averages[first, data_rank] = operands[0]
+        elif op.op == "train.store":
             self.values[first] = operands[0]
         elif op.op == "train.accumulate":
             value = self.values[first]
