@@ -52,6 +52,14 @@ def recentre(m, h, index):
     return h
 
 
+def gain(m, h, index):
+    """What the first layer writes all read."""
+    if index == 0 and m.training:
+        with torch.no_grad():
+            m.gain.mul_(0.5).add_(0.5 * h.abs().mean(0))
+    return h * m.gain
+
+
 def count(m):
     if m.training:
         m.calls += 1
@@ -73,6 +81,7 @@ MODULES = {
     "average": lambda: Layers(averages, between=average(always=False)),
     "average always": lambda: Layers(averages, between=average(always=True)),
     "centre": lambda: Layers(lambda m: m.register_buffer("centre", torch.zeros(8)), between=recentre),
+    "gain": lambda: Layers(lambda m: m.register_buffer("gain", torch.ones(8)), between=gain),
     "counter": lambda: Layers(lambda m: m.register_buffer("calls", torch.zeros((), dtype=torch.int64)), before=count,
                               between=lambda m, h, index: h / (1 + 1 / (1 + m.calls))),
     "spectral": lambda: Layers(nothing, wrap=parametrizations.spectral_norm),

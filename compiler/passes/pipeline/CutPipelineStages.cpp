@@ -204,12 +204,14 @@ private:
 
   /// One rank holds what a micro-batch leaves to the next.
   LogicalResult checkState(const ForwardChain &chain) {
-    for (const ForwardChain::CarriedState &state : chain.carriedState())
+    for (const ForwardChain::CarriedState &state : chain.carriedState()) {
+      carried_[state.variable] = *stageOf(chain.units[size_t(state.first)]);
       if (Operation *first = chain.units[size_t(state.first)], *last = chain.units[size_t(state.last)];
           stageOf(first) != stageOf(last))
         return last->emitOpError() << "stores '" << state.variable.getValue() << "' in stage " << *stageOf(last)
                                    << ", and stage " << *stageOf(first)
                                    << " reads it; one stage must do both: cut the stages elsewhere, or have one";
+    }
     return success();
   }
 
@@ -378,20 +380,29 @@ private:
     }
   }
 
+  /// The stage that hands on what it reads of state that the forward changes; nothing for other ops.
+  std::optional<int64_t> carriedBy(Operation *op) const {
+    auto read = dyn_cast<train::ReadOp>(op);
+    const auto state = read ? carried_.find(read.getVariableAttr().getAttr()) : carried_.end();
+    return state == carried_.end() ? std::nullopt : std::optional(state->second);
+  }
+
   /// Each op by its name, but where what it reads or writes of state is, and never behind that of what follows from it.
   void placeEvaluation(func::FuncOp evaluate) {
     llvm::DenseMap<Operation *, int64_t> latest; // looked up
     for (Operation &op : llvm::reverse(evaluate.getBody().front().without_terminator())) {
       int64_t &bound = latest[&op] = stages_ - 1;
       for (StringAttr name : variablesOf(&op))
-        if (const auto &stages = readers_[name]; !stages.empty())
+        if (const auto &stages = readers_[name]; !stages.empty() && !carried_.contains(name))
           bound = std::min(bound, stages.back());
       for (Operation *user : op.getUsers())
         if (auto it = latest.find(user); it != latest.end())
           bound = std::min(bound, it->second);
     }
     for (Operation &op : evaluate.getBody().front().without_terminator())
-      if (!isViewOfState(&op))
+      if (const std::optional<int64_t> stage = carriedBy(&op))
+        setStage(&op, *stage);
+      else if (!isViewOfState(&op))
         placeInEvaluation(&op, latest.lookup(&op));
   }
 
@@ -401,7 +412,8 @@ private:
       earliest = std::max(earliest, stageOf(operand).value_or(-1));
     std::optional<int64_t> wanted = namedStage(op);
     for (StringAttr name : variablesOf(op))
-      if (const auto &stages = readers_[name]; !stages.empty() && !(wanted && stages.contains(*wanted)))
+      if (const auto &stages = readers_[name];
+          !stages.empty() && !carried_.contains(name) && !(wanted && stages.contains(*wanted)))
         for (const int64_t stage : stages)
           if (stage >= earliest && stage <= latest)
             wanted = stage;
@@ -414,6 +426,7 @@ private:
   int64_t stages_ = 1, ranks_ = 1;
   llvm::StringMap<int64_t> byName_;                                      // looked up
   llvm::DenseMap<StringAttr, llvm::SmallSetVector<int64_t, 2>> readers_; // stages, ascending, by variable; looked up
+  llvm::DenseMap<StringAttr, int64_t> carried_;                          // stage of state that micro-batches change
   llvm::DenseSet<Operation *> later_;                                    // of the backward; looked up
   llvm::DenseMap<Operation *, int64_t> earliest_;                        // stage of each of these; looked up
 };
