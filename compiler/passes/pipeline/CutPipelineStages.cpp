@@ -94,7 +94,10 @@ private:
     }
     if (!cuts)
       return refuseCut() << "there are " << llvm::count(scheduling::candidateCuts(problem), 1)
-                         << " places where it may be cut; ask for at most one stage more than that";
+                         << " places where it may be cut; ask for at most one stage more than that"
+                         << (chain.carriedState().empty()
+                                 ? ""
+                                 : "; what reads and what stores a buffer that forward changes lies in one stage");
     if (std::optional<std::string> reason = scheduling::verify(problem, *cuts))
       return getOperation().emitError() << "was cut wrongly: " << *reason;
     for (auto [index, op] : llvm::enumerate(chain.units))

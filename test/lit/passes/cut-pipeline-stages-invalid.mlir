@@ -3,6 +3,7 @@
 // RUN: not ds-opt %t/short.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=0 partition=best" 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not ds-opt %t/short.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=5 partition=best" 2>&1 | FileCheck %s --check-prefix=MANY
 // RUN: not ds-opt %t/gap.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=best" 2>&1 | FileCheck %s --check-prefix=GAP
+// RUN: not ds-opt %t/state.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=best" 2>&1 | FileCheck %s --check-prefix=STATE
 // RUN: not ds-opt %t/hand.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=3 partition=best" 2>&1 | FileCheck %s --check-prefix=HAND
 // RUN: not ds-opt %t/short.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=evenly" 2>&1 | FileCheck %s --check-prefix=METHOD
 // RUN: not ds-opt %t/short.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=type:block" 2>&1 | FileCheck %s --check-prefix=TYPE
@@ -17,6 +18,7 @@
 // TYPE: error: partition "type:block" leaves nothing to share: no module's name matches; that of an op half-way is
 // REGEX: error: partition "type:[a" holds no regular expression: brackets ([ ]) not balanced
 
+// STATE: 'train.store' op stores 'average' in stage 1, and stage 0 reads it; one stage must do both: cut the stages elsewhere, or have one
 //--- functions.mlir
 func.func @forward() {
   return
@@ -50,6 +52,18 @@ func.func @microbatch() {
   %w = train.read @w : tensor<f32>
   %0 = train.exp %w {dist.pipeline_stage = 0 : i64} : (tensor<f32>) -> tensor<f32>
   %1 = train.exp %0 {dist.pipeline_stage = 1 : i64} : (tensor<f32>) -> tensor<f32>
+  return
+}
+func.func @evaluate() {
+  return
+}
+//--- state.mlir
+train.variable buffer @average : tensor<f32> from #train.fill<0.0>
+func.func @microbatch() {
+  %old = train.read @average {dist.pipeline_stage = 0 : i64} : tensor<f32>
+  %0 = train.exp %old {dist.pipeline_stage = 0 : i64} : (tensor<f32>) -> tensor<f32>
+  %1 = train.exp %0 {dist.pipeline_stage = 1 : i64} : (tensor<f32>) -> tensor<f32>
+  train.store %1 into @average {dist.pipeline_stage = 1 : i64} : tensor<f32>
   return
 }
 func.func @evaluate() {
