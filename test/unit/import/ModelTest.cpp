@@ -149,3 +149,24 @@ TEST(Model, LocationsCarryScopeAndNode) {
       runImport(smallModel(R"(node { name: "/h.0/attn/Add" op_type: "Add" input: ["x", "w.0"] output: "y" })")).located,
       "loc(\"h.0/attn/Add\")"));
 }
+
+TEST(Model, WhatForwardMakesOfABufferIsStoredThere) {
+  const std::string nodes = R"(
+    initializer { name: "average" data_type: 1 dims: 3 float_data: [1, 1, 1] }
+    node { name: "scaled" op_type: "Mul" input: ["average", "w.0"] output: "new" }
+    node { op_type: "Add" input: ["x", "new"] output: "y" })";
+  const auto imported = [&](const std::string &state) {
+    return runImport(smallModel(nodes, "metadata_props { key: \"deepstatic.state\" value: '" + state + "' }"));
+  };
+  EXPECT_FALSE(holds(runImport(smallModel(nodes)).text, "train.store")); // a constant
+  const std::string text = imported(R"({"average": {"value": "new", "evaluation": "kept"}})").text;
+  EXPECT_TRUE(holds(text, "train.variable  buffer @average")) << text;
+  EXPECT_TRUE(holds(text, "{train.stop_gradient}")) << text;
+  EXPECT_TRUE(holds(text, "into @average {train.kept_in_evaluation} : tensor<3xf32>")) << text;
+  EXPECT_TRUE(holds(imported(R"({"average": {"value": "y", "evaluation": "kept"}})").error,
+                    "gives 'average' the value 'y', which is no tensor of its type and shape"));
+  for (const char *state : {"[]", R"({"average": "new"})", R"({"average": {"value": "new", "evaluation": "no"}})"})
+    EXPECT_TRUE(holds(imported(state).error, "'deepstatic.state' is not an object of buffers")) << state;
+  EXPECT_TRUE(holds(imported(R"({"w.0": {"value": "new", "evaluation": "kept"}})").error,
+                    "a tensor is either state or trained"));
+}
