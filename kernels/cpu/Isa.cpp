@@ -1,10 +1,9 @@
 #include "kernels/cpu/Isa.h"
-#include "core/Error.h"
+#include "core/Environment.h"
 #include "kernels/cpu/TileGemm.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <string>
+#include <array>
 #include <string_view>
 
 namespace ds::kernels {
@@ -23,16 +22,11 @@ Isa widest() {
 }
 
 Isa capped() {
-  const char *cap = std::getenv("DS_CPU_ISA");
-  if (cap == nullptr || *cap == '\0')
-    return widest();
-  std::string names;
-  for (Isa limit : {Isa::Baseline, Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16, Isa::Amx}) {
-    if (std::string_view(cap) == nameOf(limit))
-      return std::min(widest(), limit);
-    names += std::string(names.empty() ? "" : ", ") + nameOf(limit);
-  }
-  throw Error("the environment variable DS_CPU_ISA is '" + std::string(cap) + "', which is none of " + names);
+  constexpr std::array limits{Isa::Baseline, Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16, Isa::Amx};
+  std::array<std::string_view, limits.size()> names;
+  std::ranges::transform(limits, names.begin(), nameOf);
+  const auto cap = readChoice("DS_CPU_ISA", names);
+  return cap ? std::min(widest(), limits[*cap]) : widest();
 }
 
 } // namespace

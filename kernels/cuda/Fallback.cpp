@@ -1,17 +1,16 @@
 #include "kernels/cuda/Fallback.h"
 
 #include "core/DType.h"
+#include "core/Environment.h"
 #include "core/Error.h"
 #include "core/Shape.h"
 
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <mutex>
 #include <set>
 #include <string>
-#include <string_view>
 
 namespace ds::kernels::cuda {
 
@@ -35,12 +34,13 @@ void fallBack(const Invocation &invocation, const char *library, const std::stri
   const std::string what = "kernel '" + invocation.kernel + "' in " + std::string(name(first.dtype));
   const std::string why =
       std::string(library) + " " + refusal + ", first for an operand of shape " + toString(first.shape);
-  const char *strict = std::getenv("DS_CUDA_STRICT");
-  if (strict && std::string_view(strict) == "1")
+  if (isStrict())
     throw Error(what + ": " + why + "; without DS_CUDA_STRICT=1 our own slower kernel runs it");
   if (isNew(what))
     std::fprintf(stderr, "note: %s is run by our own slower kernel: %s\n", what.c_str(), why.c_str());
 }
+
+bool isStrict() { return readSwitch("DS_CUDA_STRICT", false); }
 
 int64_t fallbacks() { return count; }
 

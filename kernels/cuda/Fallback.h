@@ -11,6 +11,9 @@ namespace ds::kernels::cuda {
 /// for a kernel and its element type; with DS_CUDA_STRICT=1 throws Error. Our own kernel is right and slow.
 void fallBack(const Invocation &invocation, const char *library, const std::string &refusal = "has nothing for it");
 
+/// Whether DS_CUDA_STRICT is 1. Throws Error where it is neither 0 nor 1.
+bool isStrict();
+
 /// How often since the start of the process.
 int64_t fallbacks();
 

@@ -1,4 +1,5 @@
 // What of device cuda no other device has, over the fake runtime.
+#include "core/Error.h"
 #include "core/Status.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/Event.h"
@@ -91,9 +92,24 @@ TEST_F(FakeCuda, ARunThatCannotBeRecordedIsEnqueued) {
 
 TEST_F(FakeCuda, GraphsCanBeTurnedOff) {
   EXPECT_TRUE(device_->records());
-  ::setenv("DS_CUDA_GRAPH", "0", 1);
-  EXPECT_FALSE(device_->records());
+  for (const auto &[value, records] : {std::pair{"0", false}, {"1", true}, {"", true}}) {
+    ::setenv("DS_CUDA_GRAPH", value, 1);
+    EXPECT_EQ(loadCuda().makeDevice({})->records(), records) << value;
+  }
   ::unsetenv("DS_CUDA_GRAPH");
+}
+
+TEST_F(FakeCuda, SwitchesTakeNoOtherValue) {
+  for (const std::string name : {"DS_CUDA_GRAPH", "DS_CUDA_STRICT"}) {
+    ::setenv(name.c_str(), "off", 1);
+    try {
+      (void)loadCuda().makeDevice({});
+      ADD_FAILURE() << name << " was taken";
+    } catch (const Error &error) {
+      EXPECT_EQ(error.what(), "the environment variable " + name + " is 'off', which is none of 0, 1");
+    }
+    ::unsetenv(name.c_str());
+  }
 }
 
 } // namespace

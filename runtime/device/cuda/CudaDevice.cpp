@@ -1,6 +1,7 @@
 //===- CudaDevice.cpp - a GPU as the device of a rank ---------------------===//
 #include "runtime/device/cuda/CudaDevice.h"
 
+#include "core/Environment.h"
 #include "core/Error.h"
 #include "core/RunningClock.h"
 #include "core/Status.h"
@@ -15,7 +16,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cuda_runtime_api.h>
 #include <memory>
 #include <mutex>
@@ -52,7 +52,8 @@ private:
 } // namespace
 
 CudaDevice::CudaDevice(const CudaRank &rank, const GpuChoice &choice, const GpuDescription &gpu, std::string note)
-    : rank_(rank), shared_(choice.shared), gpu_(gpu), note_(std::move(note)) {
+    : rank_(rank), shared_(choice.shared), graphs_(readSwitch("DS_CUDA_GRAPH", true)), gpu_(gpu),
+      note_(std::move(note)) {
   const std::string what = "rank " + std::to_string(rank.rank) + " on GPU " + std::to_string(gpu.index);
   throwIfError(cudaSetDevice(gpu.index), what);
   throwIfError(cudaStreamCreateWithFlags(&transfers_, cudaStreamNonBlocking), what);
@@ -144,10 +145,7 @@ std::optional<kernels::RefusedValue> CudaDevice::refused() const noexcept {
   return refused_->caller == 0 ? std::nullopt : std::optional(*refused_);
 }
 
-bool CudaDevice::records() const noexcept {
-  const char *graph = std::getenv("DS_CUDA_GRAPH");
-  return rank_.ranks == 1 && !shared_ && (graph == nullptr || std::string_view(graph) != "0");
-}
+bool CudaDevice::records() const noexcept { return rank_.ranks == 1 && !shared_ && graphs_; }
 
 Status CudaDevice::beginRecording() noexcept {
   enter();

@@ -80,7 +80,7 @@ private:
   cudaError_t transfer(void *target, const void *source, uint64_t bytes) noexcept;
 
   const CudaRank rank_;
-  const bool shared_;
+  const bool shared_, graphs_;
   const GpuDescription gpu_;
   const std::string note_;
   RunGuard guard_; // before events, which wait by it

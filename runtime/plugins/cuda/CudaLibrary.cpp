@@ -3,6 +3,7 @@
 
 #include "core/Error.h"
 #include "kernels/cuda/CudaKernels.h"
+#include "kernels/cuda/Fallback.h"
 #include "kernels/cuda/Tuner.h"
 #include "runtime/comm/ControlPlane.h"
 #include "runtime/comm/Transport.h"
@@ -75,6 +76,7 @@ GpuChoice gpuOf(const CudaRank &rank) {
 }
 
 std::unique_ptr<Device> makeDevice(const CudaRank &rank) {
+  (void)kernels::cuda::isStrict(); // an odd value is said now, not where a library refuses
   const GpuChoice choice = gpuOf(rank);
   const GpuDescription gpu = describe(choice.gpu);
   if (const std::string refusal = refuseCapability(gpu); !refusal.empty())
