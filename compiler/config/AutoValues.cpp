@@ -141,7 +141,7 @@ void Resolver::replaceAutos(Node &object, const std::string &section, const Conf
 void Resolver::nameAuto(std::string_view path, int64_t value) {
   for (AutoValue &one : autos_)
     if (one.path == path)
-      one.valueJson = std::to_string(value);
+      one.valueJson = value > 0 ? std::to_string(value) : "\"auto\""; // 0: what was refused says nothing of it
 }
 
 bool Resolver::wasAuto(std::string_view path) const {

@@ -62,14 +62,20 @@ std::string holder(Buffer::Category category) {
   }
 }
 
-/// What makes less of a category.
-std::string remedy(const Plan &plan, Buffer::Category category) {
-  const auto shareOut = [&](int64_t wanted) {
-    const std::string stage = "zero_optimization.stage " + std::to_string(wanted);
+/// What makes less of a category, and the setting that does, if one does.
+struct Remedy {
+  std::string text, setting{};
+};
+
+Remedy remedy(const Plan &plan, Buffer::Category category) {
+  const auto shareOut = [&](int64_t wanted) -> Remedy {
+    const std::string stage = std::to_string(wanted), words = "zero_optimization.stage " + stage;
+    const std::string setting = zeroStage(plan) < wanted ? "zero_optimization.stage=" + stage : "";
     if (worldSize(plan).data == 1)
-      return (worldSize(plan).pipe > 1 ? "several data-parallel ranks with " : "several ranks with ") + stage +
-             " shard them";
-    return zeroStage(plan) < wanted ? stage + " shards them over the ranks" : "more ranks hold less each";
+      return {(worldSize(plan).pipe > 1 ? "several data-parallel ranks with " : "several ranks with ") + words +
+                  " shard them",
+              setting};
+    return {setting.empty() ? "more ranks hold less each" : words + " shards them over the ranks", setting};
   };
   switch (category) {
   case Buffer::OPTIMIZER:
@@ -80,10 +86,10 @@ std::string remedy(const Plan &plan, Buffer::Category category) {
     return shareOut(3);
   default:
     if (couldRecomputeMore(plan))
-      return "deepstatic.recompute \"auto\" keeps less where it has to";
-    return plan.training().micro_batch_size() > 1
-               ? "a smaller train_micro_batch_size_per_gpu with more gradient_accumulation_steps needs less"
-               : "a shorter sequence needs less";
+      return {"deepstatic.recompute \"auto\" keeps less where it has to", "deepstatic.recompute=auto"};
+    return {plan.training().micro_batch_size() > 1
+                ? "a smaller train_micro_batch_size_per_gpu with more gradient_accumulation_steps needs less"
+                : "a shorter sequence needs less"};
   }
 }
 
@@ -101,7 +107,7 @@ std::string recomputeAdvice(const Plan &plan) {
   const auto [work, again] = products(plan);
   if (again == 0)
     return "";
-  const bool chosen = resolved(plan, "/deepstatic/recompute") == "auto";
+  const bool chosen = isRecomputeAuto(plan);
   return percentText(double(again) / double(std::max<uint64_t>(work, 1))) +
          " more matrix products are computed, to keep less memory: " +
          (chosen ? "more device memory, or a smaller micro-batch, saves them"
@@ -136,14 +142,20 @@ double stepSeconds(const Plan &plan, const Role &role) {
 
 } // namespace
 
+bool isRecomputeAuto(const Plan &plan) { return resolved(plan, "/deepstatic/recompute") == "auto"; }
+
 std::string memoryAdvice(const Plan &plan, const Role &role, std::string_view space) {
   const auto [category, bytes] = largest(role, space);
-  return holder(category) + ", " + bytesText(bytes) + ": " + remedy(plan, category);
+  return holder(category) + ", " + bytesText(bytes) + ": " + remedy(plan, category).text;
 }
 
 std::string memoryRemedy(const Plan &plan, const Role &role, std::string_view space) {
   const Buffer::Category category = largest(role, space).first;
-  return holder(category) + ": " + remedy(plan, category);
+  return holder(category) + ": " + remedy(plan, category).text;
+}
+
+std::string memorySetting(const Plan &plan, const Role &role, std::string_view space) {
+  return remedy(plan, largest(role, space).first).setting;
 }
 
 std::string stepText(const Plan &plan) {

@@ -15,6 +15,12 @@ std::string memoryAdvice(const plan::proto::Plan &plan, const plan::proto::Role 
 /// The rule of memoryAdvice without the bytes, which differ with the number of ranks.
 std::string memoryRemedy(const plan::proto::Plan &plan, const plan::proto::Role &role, std::string_view space);
 
+/// The setting that it names, "zero_optimization.stage=3"; empty where it names none.
+std::string memorySetting(const plan::proto::Plan &plan, const plan::proto::Role &role, std::string_view space);
+
+/// Whether deepstatic.recompute is "auto".
+bool isRecomputeAuto(const plan::proto::Plan &plan);
+
 /// "about 22.7 ms by the cost model": a step of the rank that takes longest, without its collectives; "": unknown.
 std::string stepText(const plan::proto::Plan &plan);
 

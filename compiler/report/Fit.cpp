@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -51,9 +52,9 @@ std::string enoughOf(const Plan &plan, const FitSpace &space) {
 }
 
 std::string lackOf(const Plan &plan, const FitSpace &space) {
-  return "role " + space.role->name() + ", rank " + rankRanges(*space.role) + ", needs " + grouped(space.needed) +
-         " bytes of " + std::string(space.space) + " memory, " + grouped(space.needed - space.room) +
-         " more than the " + grouped(space.room) + " that machine " + plan.machine().name() + " has for it";
+  return "role " + space.role->name() + ", rank " + rankRanges(*space.role) + ", needs " + bytesText(space.needed) +
+         " of " + std::string(space.space) + " memory, " + bytesText(space.needed - space.room) + " more than the " +
+         bytesText(space.room) + " that machine " + plan.machine().name() + " has for it";
 }
 
 /// The first that lacks room.
@@ -96,9 +97,7 @@ std::vector<FitSpace> fitSpaces(const Plan &plan) {
 }
 
 Verdict verdictOf(const FitCase &one) {
-  if (!one.plan)
-    return Verdict::Rejected;
-  return std::ranges::all_of(fitSpaces(*one.plan), &FitSpace::fits) ? Verdict::Fits : Verdict::DoesNotFit;
+  return !one.refusal.empty() ? Verdict::Rejected : tightSpace(*one.plan) ? Verdict::DoesNotFit : Verdict::Fits;
 }
 
 Verdict verdictOf(std::span<const FitCase> cases) {
@@ -115,15 +114,37 @@ std::string shortageOf(const Plan &plan) {
                       enoughOf(plan, *space);
 }
 
-std::string reasonOf(const FitCase &one) { return one.plan ? shortageOf(*one.plan) : one.refusal; }
+std::string reasonOf(const FitCase &one) { return one.refusal.empty() ? shortageOf(*one.plan) : one.refusal; }
+
+std::string otherwiseOf(const FitCase &one) {
+  if (one.refusal.empty() || !one.plan)
+    return "";
+  std::string text;
+  for (const auto &[word, changes, flag] : {std::tuple("without ", &one.without, ""), {"with ", &one.with, "--set "}})
+    for (const std::string &change : *changes)
+      text += (text.empty() ? "" : ", ") + std::string(&change == &changes->front() ? word : "") + flag + change;
+  const std::string shortage = shortageOf(*one.plan);
+  return text + (shortage.empty() ? ": fits, " + bytesText(neededOnEveryRank(*one.plan, "device"))
+                                  : ": does not fit: " + shortage);
+}
+
+uint64_t lackingBytes(const Plan &plan) {
+  const std::optional<FitSpace> space = tightSpace(plan);
+  return space ? space->needed - space->room : 0;
+}
+
+std::string settingThatHelps(const Plan &plan) {
+  const std::optional<FitSpace> space = tightSpace(plan);
+  return space ? memorySetting(plan, *space->role, space->space) : "";
+}
 
 std::string lackOf(const FitCase &one) {
-  const std::optional<FitSpace> space = one.plan ? tightSpace(*one.plan) : std::nullopt;
+  const std::optional<FitSpace> space = one.refusal.empty() ? tightSpace(*one.plan) : std::nullopt;
   return space ? lackOf(*one.plan, *space) + "; " + enoughOf(*one.plan, *space) : reasonOf(one);
 }
 
 std::string remedyOf(const FitCase &one) {
-  const std::optional<FitSpace> space = one.plan ? tightSpace(*one.plan) : std::nullopt;
+  const std::optional<FitSpace> space = one.refusal.empty() ? tightSpace(*one.plan) : std::nullopt;
   return space ? memoryRemedy(*one.plan, *space->role, space->space) : "";
 }
 

@@ -2,8 +2,12 @@
 //
 // {"format": 1, "model", "verdict": "fits" | "does_not_fit" | "rejected" (the worst of all),
 //  "bytes": what they are exact for,
+//  "trials": where nothing fits: [{"set": further settings, "first", "most": counts of ranks, each twice the one
+//    before, "ranks": the fewest of them that fit, null where none do}],
 //  "checks": [{"ranks", "verdict", "reason" (empty where it fits), "details": further reasons,
 //    "try": flags to add, or empty,
+//    "otherwise": of a rejected case that has a plan without what was rejected, which "memory" is then of:
+//      {"without": keys left out, "with": settings instead, "verdict"},
 //    "machine": {"name", "device"},
 //    "memory": [{"role", "ranks": [first, last] pairs, "space",
 //        "needed_bytes"  "arena_bytes" and "reserve_bytes", what lives outside the arenas,
@@ -100,6 +104,10 @@ json caseJson(const FitCase &one) {
                  {"reason", reasonOf(one)},
                  {"details", one.details},
                  {"try", one.tryLine}};
+  if (!otherwiseOf(one).empty())
+    result["otherwise"] = {{"without", one.without},
+                           {"with", one.with},
+                           {"verdict", name(shortageOf(*one.plan).empty() ? Verdict::Fits : Verdict::DoesNotFit)}};
   if (one.plan) {
     result["machine"] = {{"name", one.plan->machine().name()}, {"device", one.plan->machine().device()}};
     result["memory"] = json::array();
@@ -146,10 +154,11 @@ void printCases(std::string &page, std::span<const FitCase> cases) {
   for (const FitCase &one : cases) {
     if (!one.plan)
       table.add({grouped(one.ranks), std::string(name(Verdict::Rejected))});
+    const std::string refused = one.refusal.empty() ? "" : "rejected, else ";
     for (const FitSpace &space : one.plan ? fitSpaces(*one.plan) : std::vector<FitSpace>()) {
       const SpaceMemory memory = measure(*space.role, space.space);
       std::vector<std::string> row = {grouped(one.ranks),
-                                      space.fits() ? "fits" : "does not fit",
+                                      refused + (space.fits() ? "fits" : "does not fit"),
                                       space.role->name(),
                                       std::string(space.space),
                                       bytesText(space.needed),
@@ -211,7 +220,7 @@ private:
 
 /// Why cases do not fit, and what would help, once for all of which it is true.
 void printShortages(std::string &page, std::span<const FitCase> cases) {
-  Said reasons, remedies;
+  Said reasons, others, remedies;
   for (const FitCase &one : cases) {
     if (verdictOf(one) == Verdict::Fits)
       continue;
@@ -221,14 +230,31 @@ void printShortages(std::string &page, std::span<const FitCase> cases) {
     if (!one.tryLine.empty())
       reason += "\n  try: " + one.tryLine;
     reasons.add(reason, one.ranks);
+    if (const std::string otherwise = otherwiseOf(one); !otherwise.empty())
+      others.add(otherwise, one.ranks);
     if (const std::string remedy = remedyOf(one); !remedy.empty())
       remedies.add(remedy, one.ranks);
   }
   reasons.print(page, "", ": ");
+  others.print(page, "", " ");
   remedies.print(page, "on ", " ");
 }
 
-std::string fitText(const std::string &model, std::span<const FitCase> cases) {
+/// "tried: 64 ranks would do with --set zero_optimization.stage=3"
+void printTrials(std::string &page, std::span<const Trial> trials) {
+  for (const Trial &trial : trials) {
+    const std::string first = trial.first == trial.most ? "" : grouped(trial.first) + " to ";
+    page += "\ntried: " +
+            (trial.ranks > 0 ? plural(trial.ranks, "rank") + " would do "
+                             : first + plural(trial.most, "rank") + " would not do ") +
+            (trial.sets.empty() ? "as it is written" : "with");
+    for (const std::string &set : trial.sets)
+      page += " --set " + set;
+    page += "\n";
+  }
+}
+
+std::string fitText(const std::string &model, std::span<const FitCase> cases, std::span<const Trial> trials) {
   std::string page = model + ": " + std::string(name(verdictOf(cases))) + "\n";
   printCases(page, cases);
   page += "  needed: arenas and reserve of one rank. init, step, eval (load and save are as init): most live bytes. "
@@ -242,22 +268,26 @@ std::string fitText(const std::string &model, std::span<const FitCase> cases) {
       moved.print(page);
     }
   printShortages(page, cases);
+  printTrials(page, trials);
   printConfig(page, cases);
   return page;
 }
 
 } // namespace
 
-std::string fitReport(const std::string &model, std::span<const FitCase> cases, Format format) {
+std::string fitReport(const std::string &model, std::span<const FitCase> cases, std::span<const Trial> trials,
+                      Format format) {
   if (format == Format::Text)
-    return fitText(model, cases);
+    return fitText(model, cases, trials);
   if (format != Format::Json)
     throw Error("--format: check writes text and json", "--format json");
-  json result = {{"format", 1},
-                 {"model", model},
-                 {"verdict", name(verdictOf(cases))},
-                 {"bytes", exactness},
-                 {"checks", json::array()}};
+  json result = {{"format", 1},        {"model", model},          {"verdict", name(verdictOf(cases))},
+                 {"bytes", exactness}, {"trials", json::array()}, {"checks", json::array()}};
+  for (const Trial &trial : trials)
+    result["trials"].push_back({{"set", trial.sets},
+                                {"first", trial.first},
+                                {"most", trial.most},
+                                {"ranks", trial.ranks == 0 ? json(nullptr) : json(trial.ranks)}});
   for (const FitCase &one : cases)
     result["checks"].push_back(caseJson(one));
   return result.dump(1, ' ', false, json::error_handler_t::replace) + "\n";

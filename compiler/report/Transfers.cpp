@@ -59,7 +59,9 @@ TimedTransfer timedTransfer(const Role &role, const TimedCommand &timed, Transfe
 
 /// "1.031", of what must move.
 std::string ratioText(const MovedBytes &moved) {
-  if (moved.moved == 0 || moved.least == 0)
+  if (moved.moved == 0)
+    return "nothing moves";
+  if (moved.least == 0)
     return "";
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.3f", double(moved.moved) / double(moved.least));

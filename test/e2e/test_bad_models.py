@@ -496,7 +496,7 @@ def test_no_configuration(model, refusal, tmp_path):
     (["--set", "gradient_cliping=1"], ["gradient_cliping", "gradient_clipping"]),
     (["--set", "zero_optimization.stage=5"], ["zero_optimization.stage", "5"]),
     (["--set", "novalue"], ["novalue"]),
-    (["--device-memory", "100"], ["bytes of device memory", "100", "zero_optimization.stage"]),
+    (["--device-memory", "100"], ["of device memory", "100 B", "zero_optimization.stage"]),
     (["--device-memory", "much"], ["--device-memory", "much"]),
     (["--emit", "nothing"], ["--emit nothing", "train"]),
     (["--weights", "nothing.safetensors"], ["nothing.safetensors", "No such file"]),

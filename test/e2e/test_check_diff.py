@@ -51,7 +51,7 @@ def test_too_little_memory(tools, config):
     arena = check(tools, config, "--ranks", 2)["checks"][0]["memory"][0]["arena_bytes"]
     assert check(tools, config, "--ranks", 2, "--device-memory", arena)["verdict"] == "fits"
     result = check(tools, config, "--ranks", 2, "--device-memory", arena - 1, code=1)
-    assert result["verdict"] == "does_not_fit" and " 1 more than " in result["checks"][0]["reason"]
+    assert result["verdict"] == "does_not_fit" and " 1 B more than " in result["checks"][0]["reason"]
     text = tools("ds-opt", "check", MODEL, "--config", config, "--ranks", 2, "--device-memory", arena - 1, code=1).stdout
     assert "does not fit" in text and "exact for ds-run" in text
 
@@ -83,6 +83,37 @@ def test_what_to_try_stands_beside_a_refusal(tools, config):
 def test_refusals_are_verdicts(tools, config, options, part):
     result = check(tools, config, "--ranks", 2, *options, code=1)
     assert result["verdict"] == "rejected" and part in result["checks"][0]["reason"]
+
+
+@pytest.mark.parametrize("options, without, settings", [
+    (["--set", "wandb.enabled=true"], ["wandb.enabled"], []),
+    (["--set", "no_such_key=1"], ["no_such_key"], []),
+    (["--set", "optimizer.type=OneBitAdam"], ["optimizer.params.lr", "optimizer.params.weight_decay"], ["optimizer.type=AdamW"]),
+])
+def test_a_rejected_key_hides_no_bytes(tools, config, options, without, settings):
+    kept = check(tools, config, "--ranks", "2,4")["checks"]
+    for one, other in zip(check(tools, config, "--ranks", "2,4", *options, code=1)["checks"], kept, strict=True):
+        assert one["verdict"] == "rejected" and one["memory"] == other["memory"]
+        assert one["otherwise"] == {"without": without, "with": settings, "verdict": "fits"}
+
+
+def test_a_key_that_must_be_there_is_what_the_try_line_says(tools, config):
+    """Left out it would be missing; and an "auto" that nothing fills in is not 0."""
+    one, = check(tools, config, "--set", "train_micro_batch_size_per_gpu=auto", "--set", "train_batch_size=auto", code=1)["checks"]
+    assert one["otherwise"] == {"without": [], "with": ["train_micro_batch_size_per_gpu=8"], "verdict": "fits"}
+    assert {answer["path"]: answer["value"] for answer in one["config"]}["train_batch_size"] == "auto"
+
+
+def test_what_would_help_was_tried(tools, config):
+    """The fewest ranks that do, and no fewer: what check says holds when it is checked."""
+    options = [word for setting in ("zero_optimization.stage=1", "zero_optimization.reduce_bucket_size=1000") for word in ("--set", setting)]
+    options += ["--device-memory", "140KiB"]
+    written, other = check(tools, config, "--ranks", "2,4", *options, code=1)["trials"]
+    assert written == {"set": [], "first": 8, "most": 32, "ranks": None}
+    assert other == {"set": ["zero_optimization.stage=3"], "first": 2, "most": 8, "ranks": 8}
+    stage3 = ("--set", "zero_optimization.stage=3")
+    assert check(tools, config, "--ranks", "4", *options, *stage3, code=1)["trials"] == [{"set": [], "first": 8, "most": 8, "ranks": 8}]
+    assert check(tools, config, "--ranks", "8", *options, *stage3)["trials"] == []
 
 
 def test_rejected_keys_stand_beside_the_others(tools, config):

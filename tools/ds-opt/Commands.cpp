@@ -503,8 +503,9 @@ int runCheck(const CheckArguments &arguments, const bool &quiet, const bool &ver
   request.progress = [&](const char *phase) { progress(phase); };
   refuseOverwriting({"-o", arguments.output}, arguments.planning.inputs());
   const std::vector<report::FitCase> cases = driver::tryRanks(request, arguments.ranks);
+  const std::vector<report::Trial> trials = driver::tryFurther(request, cases);
   progress.finish();
-  deliver(report::fitReport(modelName(arguments.planning.model.path), cases, format), arguments.output);
+  deliver(report::fitReport(modelName(arguments.planning.model.path), cases, trials, format), arguments.output);
   const auto planned = std::ranges::find_if(cases, [](const report::FitCase &one) { return one.plan.has_value(); });
   if (const std::string why = planned == cases.end() ? "" : driver::whyNoKernels(*planned->plan); !why.empty())
     std::fprintf(stderr, "note: ds-opt compile refuses what this answers for: %s\n", why.c_str());

@@ -44,7 +44,7 @@ TEST(Fit, TheWorstOfSeveralCounts) {
 TEST(Fit, SaysWhatIsShortAndWhatHelps) {
   EXPECT_EQ(
       reasonOf(smallCase(12000)),
-      "role main, rank 0, needs 12,288 bytes of device memory, 288 more than the 12,000 that machine box has for it; "
+      "role main, rank 0, needs 12.0 KiB of device memory, 288 B more than the 11.7 KiB that machine box has for it; "
       "workspaces of kernels hold the most, 4.00 KiB: a smaller train_micro_batch_size_per_gpu with more "
       "gradient_accumulation_steps needs less; 12KiB would do as it is");
   EXPECT_EQ(reasonOf(refused()), "bf16.enabled is true");
@@ -97,7 +97,7 @@ TEST(Fit, ARankOfAStageAloneHasNobodyToShareWith) {
 
 TEST(Fit, JsonHasVerdictPhasesAndKeys) {
   const std::vector cases = {smallCase(10000, 100), refused()};
-  const auto result = nlohmann::json::parse(fitReport("small", cases, Format::Json));
+  const auto result = nlohmann::json::parse(fitReport("small", cases, {}, Format::Json));
   EXPECT_EQ(result["verdict"], "rejected");
   EXPECT_NE(std::string(result["bytes"]).find("exact for ds-run"), std::string::npos);
   const auto &memory = result["checks"][0]["memory"][0];
@@ -117,34 +117,65 @@ TEST(Fit, WhatWouldHelpIsSaidOnce) {
   four.ranks = 4;
   FitCase other = refused();
   other.ranks = 8;
-  const std::string text = fitReport("small", std::vector{smallCase(1), two, four, refused(), other}, Format::Text);
+  const std::string text = fitReport("small", std::vector{smallCase(1), two, four, refused(), other}, {}, Format::Text);
   const std::string advice = "\non 1, 2, 4 ranks workspaces of kernels hold the most: a smaller "
                              "train_micro_batch_size_per_gpu with more gradient_accumulation_steps needs less\n";
   EXPECT_NE(text.find(advice), std::string::npos) << text;
   EXPECT_EQ(text.find("hold the most"), text.rfind("hold the most")) << text;
-  EXPECT_NE(text.find("\n4 ranks: role main, rank 0, needs 12,288 bytes of device memory, 12,285 more than the 3 that "
+  EXPECT_NE(text.find("\n4 ranks: role main, rank 0, needs 12.0 KiB of device memory, 12.0 KiB more than the 3 B that "
                       "machine box has for it; 12KiB would do as it is\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("\n1, 8 ranks: bf16.enabled is true\n"), std::string::npos) << text;
 }
 
+TEST(Fit, ARefusedKeyHidesNoBytes) {
+  FitCase one = smallCase(12288);
+  one.refusal = "wandb.enabled is true";
+  one.without = {"wandb.enabled", "wandb.group"};
+  one.with = {"optimizer.type=AdamW"};
+  EXPECT_EQ(verdictOf(one), Verdict::Rejected);
+  EXPECT_EQ(reasonOf(one), "wandb.enabled is true");
+  const std::string text = fitReport("small", std::vector{one}, {}, Format::Text);
+  EXPECT_NE(text.find("  rejected, else fits  "), std::string::npos) << text;
+  const std::string otherwise = "without wandb.enabled, wandb.group, with --set optimizer.type=AdamW: ";
+  EXPECT_NE(text.find("\n1 rank " + otherwise + "fits, 12.0 KiB\n"), std::string::npos) << text;
+  one.plan->mutable_machine()->set_device_memory(12287);
+  const auto result = nlohmann::json::parse(fitReport("small", std::vector{one}, {}, Format::Json))["checks"][0];
+  EXPECT_EQ(result["otherwise"], nlohmann::json({{"without", {"wandb.enabled", "wandb.group"}},
+                                                 {"with", {"optimizer.type=AdamW"}},
+                                                 {"verdict", "does_not_fit"}}));
+  EXPECT_EQ(result["memory"][0]["needed_bytes"], 12288);
+  EXPECT_TRUE(otherwiseOf(one).starts_with(otherwise + "does not fit: role main, rank 0, needs")) << otherwiseOf(one);
+}
+
+TEST(Fit, SaysWhatWasTried) {
+  const std::vector<Trial> trials = {{.first = 2, .most = 1024},
+                                     {.sets = {"zero_optimization.stage=3"}, .first = 1, .most = 1024, .ranks = 64}};
+  const std::string text = fitReport("small", std::vector{smallCase(1)}, trials, Format::Text);
+  EXPECT_NE(text.find("\ntried: 2 to 1,024 ranks would not do as it is written\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\ntried: 64 ranks would do with --set zero_optimization.stage=3\n"), std::string::npos) << text;
+  const auto result = nlohmann::json::parse(fitReport("small", std::vector{smallCase(1)}, trials, Format::Json));
+  EXPECT_EQ(result["trials"][0]["ranks"], nlohmann::json());
+  EXPECT_EQ(result["trials"][1]["ranks"], 64);
+}
+
 TEST(Fit, SaysWhatRecomputeCosts) {
   FitCase one = smallCase(0);
-  EXPECT_NE(fitReport("small", std::vector{one}, Format::Text).find("  none  "), std::string::npos);
+  EXPECT_NE(fitReport("small", std::vector{one}, {}, Format::Text).find("  none  "), std::string::npos);
   for (int routine : {0, 1}) // one product of two is done again
     one.plan->mutable_roles(0)->mutable_routines(routine)->mutable_commands(0)->add_reference(0);
   one.plan->mutable_recompute()->set_layers(4);
   one.plan->mutable_recompute()->set_layers_again(3);
-  EXPECT_NE(fitReport("small", std::vector{one}, Format::Text).find("  50.0 % more  "), std::string::npos)
-      << fitReport("small", std::vector{one}, Format::Text);
-  const auto result = nlohmann::json::parse(fitReport("small", std::vector{one}, Format::Json));
+  EXPECT_NE(fitReport("small", std::vector{one}, {}, Format::Text).find("  50.0 % more  "), std::string::npos)
+      << fitReport("small", std::vector{one}, {}, Format::Text);
+  const auto result = nlohmann::json::parse(fitReport("small", std::vector{one}, {}, Format::Json));
   EXPECT_EQ(result["checks"][0]["recompute"],
             nlohmann::json({{"layers", 4}, {"layers_again", 3}, {"share_of_flops", 0.5}}));
 }
 
 TEST(Fit, TextIsATable) {
-  const std::string text = fitReport("small", std::vector{smallCase(0), smallCase(1)}, Format::Text);
+  const std::string text = fitReport("small", std::vector{smallCase(0), smallCase(1)}, {}, Format::Text);
   EXPECT_EQ(text.substr(0, 20), "small: does_not_fit\n");
   for (const char *part : {"unknown", "does not fit", "12.0 KiB", "exact for ds-run"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
