@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from exporting import Refusal
+from exporting import Refusal, command
 from exporting.arguments import Parser, positive
 from exporting.sizes import DEFAULT_SIZES, IMAGE_MODELS, SIZES
 
@@ -33,7 +33,7 @@ def export(args) -> None:
     if args.dtype in HALF:
         raise Refusal(f"--dtype {args.dtype}: graphs have float32 weights, since training adds to them; half weights of a saved folder are widened "
                       'without loss, and "bf16": {"enabled": true} in ds_config.json computes in bfloat16',
-                      f"python models/export.py {args.source} --out {args.out}")
+                      f"{command('export')} {args.source} --out {args.out}")
     # Only local files are read; and the libraries take seconds to load, which --help and usage errors should not.
     os.environ["HF_HUB_OFFLINE"] = "1"
     import transformers

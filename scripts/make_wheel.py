@@ -3,6 +3,7 @@
 
 import base64
 import hashlib
+import re
 import sys
 import zipfile
 from pathlib import Path
@@ -12,15 +13,28 @@ TAG = "py3-none-manylinux_2_36_x86_64"  # scripts/package_needs.py checks that i
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
+# What the package's parts need, by the extra that brings it. The programs alone need nothing.
+EXTRAS = {"data": ("numpy", "safetensors", "pyarrow"),
+          "export": ("numpy", "safetensors", "torch", "transformers", "tokenizers", "onnx", "onnxscript", "onnxruntime")}
+
+
+def extras():
+    """Lines of the metadata. Of each package the version that is tested, or a later one."""
+    tested = dict(re.findall(r"^(\S+)==(\S+)$", (ROOT / "models" / "requirements.txt").read_text(), re.MULTILINE))
+    return "".join(f"Provides-Extra: {extra}\n" + "".join(f'Requires-Dist: {name}>={tested[name]}; extra == "{extra}"\n' for name in names)
+                   for extra, names in EXTRAS.items())
+
+
 def metadata(version):
     return (f"Metadata-Version: 2.1\nName: deepstatic\nVersion: {version}\nSummary: a compiler and a runtime for training runs\n"
-            "Requires-Python: >=3.10\nDescription-Content-Type: text/markdown\n\n" + (ROOT / "README.md").read_text())
+            f"Requires-Python: >=3.10\n{extras()}Description-Content-Type: text/markdown\n\n" + (ROOT / "README.md").read_text())
 
 
 def contents(tree, version):
     """(name in the wheel, bytes, whether it is a program), without RECORD."""
     for path in sorted((ROOT / "python" / "deepstatic").glob("*.py")):
         yield f"deepstatic/{path.name}", path.read_bytes(), False
+    yield "deepstatic/VERSION", f"{version}\n".encode(), False
     for path in sorted(path for path in tree.rglob("*") if path.is_file()):
         yield f"deepstatic/{path.relative_to(tree).as_posix()}", path.read_bytes(), path.stat().st_mode & 0o100 != 0
     info = f"deepstatic-{version}.dist-info"

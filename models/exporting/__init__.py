@@ -12,6 +12,8 @@ gradients     whether the graph's derivative is the module's
 staging       all files or none
 """
 
+from pathlib import Path
+
 
 class Refusal(Exception):
     """One sentence: the thing, the rule, the values, what would work. Ends the program with exit code 1."""
@@ -19,6 +21,14 @@ class Refusal(Exception):
     def __init__(self, sentence: str, try_line: str = ""):
         super().__init__(sentence)
         self.try_line = try_line
+
+
+def command(script: str) -> str:
+    """How a user calls models/SCRIPT.py: as a module of the wheel, by its path in an unpacked tarball, in a checkout by its name from the root."""
+    models = Path(__file__).resolve().parents[1]
+    if models.parts[-3:-1] != ("share", "deepstatic"):
+        return f"python models/{script}.py"
+    return f"python -m deepstatic.{script}" if (models.parents[2] / "programs.py").exists() else f"python {models / script}.py"
 
 
 def first_line(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from . import Refusal, first_line
+from . import Refusal, command, first_line
 from .adapters import with_adapters
 from .initializers import build_recorded, complete_rules
 from .mixture import dispatch_densely
@@ -48,7 +48,7 @@ def open_source(args) -> Model:
     if args.source in SIZES and not args.size_given and (Path(args.source) / "config.json").exists():
         raise Refusal(f"'{args.source}' is the name of a model with random weights, and here is a folder {args.source} with a saved one; "
                       f"write ./{args.source} for the folder, or {args.source} --size {args.size} for random weights",
-                      f"python models/export.py ./{args.source} --out {args.out}")
+                      f"{command('export')} ./{args.source} --out {args.out}")
     if args.source == "resnet50":
         return _from_resnet(args)
     if args.source in SIZES:

@@ -11,8 +11,9 @@ The package also brings the programs, as the commands ds-opt and ds-run: FOLDER 
 from .engine import Engine, initialize
 from .errors import DeepStaticError
 from .plan import Plan, Report, Verdict, compile
-from .programs import FOLDER, ds_opt, ds_run
+from .programs import FOLDER, ds_opt, ds_run, version
 from .running import Run
 from .training import train
 
+__version__ = version()
 __all__ = ["DeepStaticError", "Engine", "FOLDER", "Plan", "Report", "Run", "Verdict", "compile", "ds_opt", "ds_run", "initialize", "train"]

@@ -29,7 +29,7 @@ def graph_of(model, example_batch, work: Path) -> Graph:
     if getattr(model, "peft_config", None):
         raise DeepStaticError("a model of peft saves its adapter alone; give a torch module around it whose forward returns the loss, or adapters of "
                               "models/export.py, which go back by ds-run export --hf",
-                              "python models/export.py FOLDER --lora 8 --out lora")
+                              "python -m deepstatic.export FOLDER --lora 8 --out lora")
     if hasattr(model, "save_pretrained"):
         saved = work / "saved"
         model.save_pretrained(saved)

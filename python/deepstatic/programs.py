@@ -1,7 +1,9 @@
 """The programs that do the work: where they are, how they are called, what they say."""
 
 import fcntl
+import importlib.util
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,6 +25,24 @@ def ds_opt():
 def ds_run():
     """The command `ds-run` of the wheel."""
     _become("ds-run")
+
+
+def run_script(name: str, needs: tuple) -> None:
+    """models/NAME.py of the package as this program, with the arguments of the command line."""
+    missing = [module for module in needs if importlib.util.find_spec(module) is None]
+    if missing:
+        sys.exit(f"error: deepstatic.{name} needs {', '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed here\n"
+                 f"try: pip install {' '.join(missing)}")
+    sys.path.insert(0, str(exporter()))
+    sys.exit(importlib.import_module(name).main())
+
+
+def version() -> str:
+    """Of the wheel; in a checkout of the sources, of those."""
+    stated, sources = FOLDER / "VERSION", FOLDER.parents[1] / "CMakeLists.txt"
+    if stated.exists():
+        return stated.read_text().strip()
+    return re.search(r"project\(DeepStatic VERSION ([0-9.]+)", sources.read_text())[1] if sources.exists() else "unknown"
 
 
 def _become(program):

@@ -2,6 +2,7 @@
 #include "runtime/data/SafetensorsFile.h"
 
 #include "core/Error.h"
+#include "core/Scripts.h"
 #include "runtime/data/ReadOnlyFile.h"
 #include "runtime/data/SafetensorsHeader.h"
 
@@ -33,7 +34,7 @@ std::string readHeader(const ReadOnlyFile &file) {
     return letter == '\n' || letter == '\r' || letter == '\t' || (letter >= ' ' && letter < 127);
   });
   if (length > maxHeaderBytes && isText)
-    throw Error("it is text and no safetensors file; models/prepare_data.py makes data of text");
+    throw Error("it is text and no safetensors file; `" + scriptCommand("prepare_data") + "` makes data of text");
   if (length > maxHeaderBytes || length > file.bytes() - 8)
     throw Error("its header claims " + std::to_string(length) + " bytes, more than the 100 MB allowed or the " +
                 std::to_string(file.bytes() - 8) + " there are: truncated, or no safetensors file");

@@ -4,6 +4,7 @@ The wheel is made here, from the tools that are tested, by what `make package` c
 commands. That the programs of a release run on a bare machine is test_package.py's.
 """
 
+import json
 import re
 import shutil
 import subprocess
@@ -39,8 +40,7 @@ class Environment:
         subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
         self.python = folder / "venv" / "bin" / "python"
         subprocess.run([self.python, "-m", "pip", "install", "--quiet", "--no-index", "--disable-pip-version-check", *wheels.iterdir()], check=True)
-        site = next((folder / "venv" / "lib").glob("python*/site-packages"))
-        (site / "requirements.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+        (site_of(self) / "requirements.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
 
     def __call__(self, *command):
         # No offline cache, no module path, no tools of the build.
@@ -100,7 +100,38 @@ def test_the_commands_are_there(environment):
     assert done.returncode == 1 and done.stderr.startswith("error: plan none.dsplan: cannot be opened")
 
 
+def test_it_says_what_it_is_and_needs(environment):
+    """What pip shows; what is installed with it is what its extras name alone."""
+    said = environment.run(environment.python, "-c", "import deepstatic, importlib.metadata as m, json; "
+                           "print(json.dumps([deepstatic.__version__, m.version('deepstatic'), m.requires('deepstatic'), m.metadata('deepstatic')['Requires-Python']]))")
+    version, installed, requires, python = json.loads(said)
+    assert version == installed == "0.0.1" and python == ">=3.10"
+    assert all("; extra == " in line for line in requires) and any(line.startswith("torch>=") and line.endswith('"export"') for line in requires)
+
+
+def test_what_is_to_be_tried_is_there(environment):
+    """The exporter and the maker of data are modules of the package, which errors name."""
+    saved = environment.folder / "saved"
+    saved.mkdir(exist_ok=True)
+    (saved / "config.json").write_text('{"model_type": "llama"}')
+    (environment.folder / "one.json").write_text('{"train_batch_size": 1, "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}}}')
+    (environment.folder / "text.txt").write_text("A line of text.\n" * 9)
+    tried = environment("ds-opt", "compile", "saved", "--config", "one.json").stderr.split("try: ")[1].split()
+    assert tried == ["python", "-m", "deepstatic.export", "saved", "--out", "saved-onnx"]
+    environment.run(environment.python, "-m", "deepstatic.export", "gpt2", "--size", "tiny", "--seq", "16", "--skip-gradient-check", "--out", "gpt2")
+    environment.run("ds-opt", "compile", "gpt2", "--config", "one.json", "-o", "gpt2.dsplan")
+    assert "`python -m deepstatic.prepare_data` makes data of text" in environment("ds-run", "gpt2.dsplan", "--data", "text.txt").stderr
+    assert "usage: prepare_data.py" in environment.run(environment.python, "-m", "deepstatic.prepare_data", "--help")
+    bare = environment(environment.python, "-S", "-c", f"import sys; sys.path.insert(0, {str(site_of(environment))!r}); import deepstatic; "
+                       "deepstatic.programs.run_script('export', ('nothing',))")
+    assert (bare.returncode, bare.stderr) == (1, "error: deepstatic.export needs nothing, which is not installed here\ntry: pip install nothing\n")
+
+
+def site_of(environment):
+    return next((environment.folder / "venv" / "lib").glob("python*/site-packages"))
+
+
 def test_the_package_alone_needs_no_other(environment):
     """Importing it, and its commands, take the standard library only: a bare machine has no numpy."""
-    environment.run(environment.python, "-S", "-c", "import sys, pathlib; sys.path.insert(0, next(str(p) for p in pathlib.Path("
-                    f"{str(environment.folder / 'venv' / 'lib')!r}).glob('python*/site-packages'))); import deepstatic; assert 'numpy' not in sys.modules")
+    environment.run(environment.python, "-S", "-c", f"import sys; sys.path.insert(0, {str(site_of(environment))!r}); import deepstatic; "
+                    "assert 'numpy' not in sys.modules")

@@ -3,6 +3,7 @@
 
 #include "compiler/import/files/Failure.h"
 #include "core/Files.h"
+#include "core/Scripts.h"
 
 #include <algorithm>
 #include <array>
@@ -40,7 +41,7 @@ std::filesystem::path modelFile(const std::string &path) {
   if (models.empty() && isThere(fs::path(path) / "config.json")) {
     const std::string folder = (fs::path(path) / "").parent_path().string(); // without a slash at its end
     throw Failure("'" + path + "' is a saved model without a graph, which needs Python to be exported",
-                  "python models/export.py " + folder + " --out " + folder + "-onnx");
+                  scriptCommand("export") + " " + folder + " --out " + folder + "-onnx");
   }
   throw Failure("folder '" + path + "' holds " + (models.empty() ? "no" : "several") +
                 " .onnx files; name the model's file");

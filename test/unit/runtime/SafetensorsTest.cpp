@@ -45,7 +45,8 @@ TEST(SafetensorsFile, RefusesBadHeaders) {
   };
   EXPECT_THAT_CONTAINS(errorOfFile("abc"), "3 bytes, too few");
   EXPECT_THAT_CONTAINS(errorOfFile(std::string(8, '\xff')), "more than the 100 MB allowed");
-  EXPECT_THAT_CONTAINS(errorOfFile("A line of text.\n"), "it is text and no safetensors file; models/prepare_data.py");
+  EXPECT_THAT_CONTAINS(errorOfFile("A line of text.\n"),
+                       "it is text and no safetensors file; `python models/prepare_data.py` makes");
   EXPECT_THAT_CONTAINS(errorOfFile(safetensors("[]", "")), "not a JSON object");
   EXPECT_THAT_CONTAINS(errorOfFile(safetensors("{", "")), "no JSON at byte");
   EXPECT_THAT_CONTAINS(errorOfFile(safetensors("{} x", "")), "no JSON at byte");
