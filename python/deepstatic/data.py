@@ -10,9 +10,9 @@ def files_of(data, folder: Path) -> list:
     """Names of files; what is no file yet is written into `folder`."""
     if isinstance(data, (list, tuple)) and data and all(isinstance(path, (str, Path)) for path in data):
         return [file for path in data for file in files_of(path, folder)]
-    if isinstance(data, (str, Path)) and not Path(data).is_dir():
+    if isinstance(data, (str, Path)) and not _is_table(Path(data)):
         return [str(data)]
-    path = folder / "data.safetensors"
+    path = folder / f"data{sum(1 for _ in folder.iterdir())}.safetensors"  # a list of tables gives several
     write(columns_of(data), path)
     return [str(path)]
 
@@ -20,18 +20,25 @@ def files_of(data, folder: Path) -> list:
 def columns_of(data) -> dict:
     """{input: array} of a folder of arrow or parquet files, a dataset or table, a dict of arrays, or a list of samples."""
     if isinstance(data, (str, Path)):
-        if not Path(data).is_dir():
-            raise DeepStaticError(f"{data} is no folder; give the folder of its arrow or parquet files, or what pyarrow reads of it")
-        return _of_table(_read_folder(Path(data)), data)
+        path = Path(data)
+        if not _is_table(path):
+            raise DeepStaticError(f"{data} is no arrow or parquet file and no folder of them; plan.run reads files of other kinds")
+        return _of_table(_read_folder(path) if path.is_dir() else _read_table(need("pyarrow", f"reading {path}"), path), data)
     if hasattr(data, "with_format"):  # of the package datasets
         return _of_table(data.with_format("arrow")[:], "the dataset")
     if hasattr(data, "to_pydict"):  # pyarrow.Table
         return _of_table(data, "the table")
-    if isinstance(data, dict):
+    if isinstance(data, dict) and data:
         return {name: _array(values, name) for name, values in data.items()}
     if hasattr(data, "__getitem__") and hasattr(data, "__len__") and len(data) and isinstance(data[0], dict):
         return {name: _array([_array(row[name], name) for row in _rows(data)], name) for name in data[0]}
+    if hasattr(data, "__len__") and len(data) == 0:
+        raise DeepStaticError("the data has no sample")
     raise DeepStaticError(f"data is {{input: array}}, a file, a folder of arrow or parquet files, a dataset or a list of samples, not {type(data).__name__}")
+
+
+def _is_table(path: Path) -> bool:
+    return path.is_dir() or path.suffix in (".arrow", ".parquet")
 
 
 def write(columns: dict, path: Path) -> None:
@@ -70,7 +77,7 @@ def _array(values, name: str):
     except ValueError:
         array = None
     if array is None or array.dtype.kind == "O":
-        lengths = sorted({len(row) for row in values if hasattr(row, "__len__")})
+        lengths = sorted({len(row) for row in values if hasattr(row, "__len__")}) if hasattr(values, "__len__") else []
         ragged = f"rows of {lengths[0]} and of {lengths[-1]} values; a plan has one length, so pad or cut them" if len(lengths) > 1 else "what is no number"
         raise DeepStaticError(f"column {name} has {ragged}")
     if array.dtype.kind not in "biuf":

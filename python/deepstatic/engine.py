@@ -12,6 +12,7 @@ answers with the line that --metrics has. So state, losses and bits are those of
 """
 
 import json
+import re
 import signal
 import subprocess
 import tempfile
@@ -115,12 +116,14 @@ class Engine:
 
     # --- the loop
 
-    def __call__(self, batch=None, **inputs) -> Loss:
+    def __call__(self, batch=None, *others, **inputs) -> Loss:
         """A micro-batch: {input: array}, with the samples of one micro-batch of all data-parallel ranks."""
         if len(self._losses) != self._wanted or self._due:
             missing = "engine.step()" if self._due else "engine.backward(loss)"
             raise DeepStaticError(f"the batch before this one has had no {missing}: {STATIC}, so a loss alone is not to be had; plan.run(data, eval=True) evaluates")
-        columns = columns_of(batch if batch is not None else inputs)
+        if others or not (isinstance(batch, dict) or inputs):
+            raise DeepStaticError("a batch has its inputs by name: engine({'input_ids': ids, 'labels': labels}), or engine(input_ids=ids, labels=labels)")
+        columns = columns_of(batch or inputs)
         if self.plan is None:
             self.plan = self._compiled(columns)
         for name, values in columns.items():
@@ -187,6 +190,10 @@ class Engine:
         return self.plan.facts["world"]["data"]
 
     @property
+    def global_samples(self) -> int:
+        return self.global_steps * self.train_batch_size() if self.global_steps else 0
+
+    @property
     def samples_per_call(self) -> int:
         return self.train_micro_batch_size_per_gpu() * self.dp_world_size
 
@@ -215,14 +222,17 @@ class Engine:
         state = self._paused()
         self._no_step(self.global_steps, resume=state, save=folder)
 
-    def load_checkpoint(self, folder, tag=None) -> None:
-        """Goes on from a checkpoint: the newest, or the one of `tag`. What was trained so far and not saved is given up."""
+    def load_checkpoint(self, folder, tag=None) -> tuple:
+        """Goes on from a checkpoint: the newest, or the one of `tag`. What was trained so far and not saved is given up. Returns, as DeepSpeed's,
+        where it is and the client_state, which is empty."""
         resume = Path(folder) / tag if tag else folder
-        programs.run("ds-run", "checkpoint", "ls", resume)  # refuses what is none, now
+        _, said = programs.run("ds-run", "checkpoint", "ls", resume)  # refuses what is none, now
         self._end(signal.SIGKILL)
         self._forget()
         self._ended = None
         self._resume = resume
+        self.global_steps = int(re.findall(r"^(?:latest: global_step| +)(\d+)", said, re.MULTILINE)[-1])
+        return str(resume), {}
 
     def save_pretrained(self, folder, like=None, adapter=False) -> Path:
         """A folder that `transformers` loads, with the weights of now."""

@@ -30,7 +30,7 @@ def compile(model_or_folder, ds_config, *, example_batch=None, ranks=1, machine=
     config = _config_file(ds_config, folder)
     graph = graph_of(model_or_folder, example_batch, folder)
     asked = [str(graph.path), "--config", str(config)] + (["--machine", str(machine)] if machine else [])
-    asked += [argument for key, value in _leaves(set) for argument in ("--set", f"{key}={json.dumps(value)}")] + [*map(str, flags)]
+    asked += [argument for key, value in _leaves(set) for argument in ("--set", f"{key}={_json(value)}")] + [*map(str, flags)]
     path = folder / "model.dsplan"
     _, said = programs.run("ds-opt", "compile", *asked, "--ranks", ranks, "-o", path, show=True)
     return Plan(path, _asked=asked, _ranks=ranks, _saved=graph.saved, _work=work, _said=said)
@@ -138,11 +138,22 @@ class Verdict:
 
 
 def _config_file(ds_config, folder: Path) -> Path:
-    if not isinstance(ds_config, dict):
+    if isinstance(ds_config, (str, Path)):
         return Path(ds_config)
+    if not isinstance(ds_config, dict):
+        raise DeepStaticError(f"ds_config is a dict or the path of a ds_config.json, not {type(ds_config).__name__}")
     path = folder / "ds_config.json"
-    path.write_text(json.dumps(ds_config, indent=1))
+    path.write_text(_json(ds_config, indent=1))
     return path
+
+
+def _json(settings, **style) -> str:
+    """Numbers of numpy and torch are numbers."""
+    def plain(value):
+        if hasattr(value, "tolist"):
+            return value.tolist()
+        raise DeepStaticError(f"the configuration holds {value!r}, which is nothing that JSON has; write a number, a text, a list or a dict")
+    return json.dumps(settings, default=plain, **style)
 
 
 def _leaves(settings: dict, prefix=""):

@@ -1,11 +1,13 @@
 """Runs: ds-run from beginning to end."""
 
 import json
+import re
 import tempfile
 from pathlib import Path
 
 from . import programs
 from .data import files_of, read
+from .errors import DeepStaticError
 
 OURS = ("data", "steps", "quiet", "verbose")  # flags of ds-run that have an argument of their own here
 
@@ -18,7 +20,10 @@ def run_plan(plan, data, steps, flags) -> "Run":
     if not flags.get("eval") and flags.get("device") != "null":
         flags.setdefault("export", folder / "weights.safetensors")
     arguments = [plan.path, "--data", *files_of(data, folder), *(["--steps", steps] if steps is not None else []), *flag_arguments(flags)]
-    code, _ = programs.run("ds-run", *arguments, *(["--quiet"] if quiet else []), show=not quiet, good=(0, programs.STOPPED))
+    try:
+        code, _ = programs.run("ds-run", *arguments, *(["--quiet"] if quiet else []), show=not quiet, good=(0, programs.STOPPED))
+    except DeepStaticError as error:  # the file is ours, and gone by now
+        raise DeepStaticError(re.sub(rf"{re.escape(str(folder))}/data\d+\.safetensors", "the data", error.sentence), error.try_line, error.code) from None
     return Run(plan, Path(flags["metrics"]), flags.get("export"), flags.get("save"), code == programs.STOPPED, work)
 
 
@@ -80,7 +85,7 @@ class Run:
 
 def save_pretrained(source, folder, like, adapter) -> Path:
     if like is None:
-        raise programs.DeepStaticError("the model did not come from a folder that transformers wrote; give one with like=FOLDER")
+        raise DeepStaticError("the model did not come from a folder that transformers wrote; give one with like=FOLDER")
     programs.run("ds-run", "export", source, "--hf", folder, "--like", like, *(["--adapter"] if adapter else []))
     return Path(folder)
 

@@ -107,7 +107,8 @@ def test_the_engines_loop_is_the_run_over_the_same_samples(plan, samples, tmp_pa
     resumed = plan.run(samples, 9, resume=tmp_path / "six", quiet=True)
     assert resumed.losses == run.losses[6:]
     with deepstatic.initialize(model=plan) as engine:
-        engine.load_checkpoint(tmp_path / "six")
+        assert engine.load_checkpoint(tmp_path / "six") == (str(tmp_path / "six"), {})
+        assert (engine.global_steps, engine.global_samples) == (6, 48)
         assert engine.train_batch(batches(samples, 14, 4)) != run.losses[6]  # the first samples again, with the weights of six steps
         assert engine.global_steps == 7
 
@@ -279,7 +280,8 @@ def test_data_comes_from_arrays_files_and_folders(plan, samples, tmp_path):
         stream.write_table(table)  # as Dataset.save_to_disk does
     (tmp_path / "arrow" / "state.json").write_text('{"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}')
     rows = [{name: torch.tensor(values[i]) for name, values in samples.items()} for i in range(SAMPLES)]
-    for given in (tmp_path / "d.safetensors", [tmp_path / "d.safetensors"], tmp_path / "parquet", str(tmp_path / "arrow"), table, rows):
+    parts = [str(tmp_path / "parquet" / name) for name in ("a.parquet", "b.parquet")]
+    for given in (tmp_path / "d.safetensors", [tmp_path / "d.safetensors"], tmp_path / "parquet", parts, str(tmp_path / "arrow"), table, rows):
         assert plan.run(given, 4, quiet=True).losses == expected, given
 
 
@@ -302,9 +304,23 @@ def test_data_that_does_not_fit_is_refused(plan, samples, tmp_path):
     assert "column text has str values" in refused(lambda: plan.run({**samples, "text": ["a"] * SAMPLES}))
     assert "sample 1 has input_ids, and sample 0 has input_ids, labels" in refused(
         lambda: plan.run([{"input_ids": [1], "labels": [1]}, {"input_ids": [1]}]))
-    assert "x.parquet is no folder" in refused(lambda: data_module.columns_of("x.parquet"))
-    assert "has no tensor labels, which the plan reads" in refused(lambda: plan.run({"input_ids": samples["input_ids"]}))
+    assert "x.parquet cannot be read" in refused(lambda: data_module.columns_of("x.parquet"))
+    assert "x.csv is no arrow or parquet file and no folder of them" in refused(lambda: data_module.columns_of("x.csv"))
+    assert refused(lambda: plan.run({"input_ids": samples["input_ids"]})).startswith("the data has no tensor labels, which the plan reads")
     assert "not int" in refused(lambda: plan.run(3))
+    assert "the data has no sample" in refused(lambda: plan.run([])) and "the data has no sample" in refused(lambda: plan.run({}))
+    assert "column labels has what is no number" in refused(lambda: plan.run({**samples, "labels": None}))
+    with deepstatic.initialize(model=plan) as engine:
+        for call in (engine, lambda: engine(samples["input_ids"]), lambda: engine(samples, samples)):
+            assert "a batch has its inputs by name" in refused(call)
+
+
+def test_a_configuration_holds_what_json_has(saved, samples):
+    numbers = {**CONFIG, "train_micro_batch_size_per_gpu": numpy.int64(2), "gradient_clipping": torch.tensor(0.5)}
+    made = deepstatic.compile(saved, numbers, example_batch=samples, zero_optimization={"stage": numpy.int32(1)})
+    assert made.facts["training"]["micro_batch_size"] == 2
+    assert "the configuration holds <object" in refused(lambda: deepstatic.compile(saved, {"seed": object()}, example_batch=samples))
+    assert "not int" in refused(lambda: deepstatic.compile(saved, 3, example_batch=samples))
 
 
 def test_what_is_not_installed_is_named(monkeypatch, tmp_path):
