@@ -113,6 +113,12 @@ def test_the_checks_can_fail(tmp_path):
     assert [line.split(":")[0] for line in long_sentences(page)] == ["40 words"]
 
 
+def test_every_page_is_in_the_sites_contents():
+    """mkdocs.yml names the pages in their order; those of the museum and the reference are behind their first."""
+    nav = (REPOSITORY / "mkdocs.yml").read_text()
+    assert [name for name in tracked() if re.fullmatch(r"docs/[^/]+\.md", name) and name not in nav] == []
+
+
 def test_the_gallery_links_to_six_reports():
     """`make docs-site` puts a link under each heading of docs/gallery.md, to the page that the lines there write."""
     import sys
