@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import logging
+import re
 import warnings
 from pathlib import Path
 
@@ -81,10 +82,13 @@ def _batch_norm(x, w, b, mean, var, training, momentum=0.1, eps=1e-5):
 
 
 def _root_cause(error: BaseException) -> str:
-    """The exporter wraps the tracer's error, and appends advice for its own developers."""
+    """The exporter wraps the tracer's error, and appends advice for its own developers; the user's line stands in it."""
     while error.__cause__ is not None:
         error = error.__cause__
-    return f"{type(error).__name__}: {first_line(error)}"
+    place = re.search(r'The following call raised this error:\n +File "(.*)", line (\d+), in \w+\n +(.*)', str(error))
+    if place and type(error).__name__ == "GuardOnDataDependentSymNode":
+        return f"{place[1]}:{place[2]}: `{place[3]}` depends on the values of a tensor, and a graph is fixed; torch.where chooses among results"
+    return f"{f'{place[1]}:{place[2]}: ' if place else ''}{type(error).__name__}: {first_line(error)}"
 
 
 @contextlib.contextmanager

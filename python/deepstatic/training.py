@@ -97,6 +97,8 @@ def _refuse_others(args) -> None:
     for name, value in usual.items():
         if name not in HONOURED | WITHOUT_EFFECT and getattr(args, name) != value:
             raise DeepStaticError(f"TrainingArguments.{name} is {getattr(args, name)!r}, which deepstatic.train cannot honour; leave it at {value!r}")
+    if getattr(args, "gradient_checkpointing", False):
+        print("note: gradient_checkpointing has no effect: deepstatic.recompute in config= says what is computed again", file=sys.stderr)
     choices = {"eval_strategy": ("no", "steps"), "save_strategy": ("no", "steps"), "train_sampling_strategy": ("random", "sequential"),
                "lr_scheduler_type": ("linear", "constant", "constant_with_warmup", "cosine"), "optim": tuple(OPTIMIZERS)}
     for name, known in choices.items():

@@ -7,8 +7,10 @@ import re
 import shutil
 import subprocess
 
+import numpy
 import pytest
-from conftest import FOLDERS, ON_GPU, write_config
+from conftest import FOLDERS, ON_GPU, REPOSITORY, write_config
+from safetensors.numpy import save_file
 
 COMMANDS = ("import", "compile", "verify", "explain", "check", "report", "diff", "zoo")
 
@@ -33,6 +35,27 @@ def test_a_terminal_gets_help_and_a_pipe_mlir_opt():
         os.close(terminal)
         os.close(side)
     assert run("ds-opt", input="module {}").stdout.split() == ["module", "{", "}"]
+
+
+def test_a_terminal_is_told_that_nothing_is_kept(tmp_path):
+    """Who watches a run that keeps nothing hears of it before the first step, not after the last."""
+    write_config(tmp_path / "c.json", 1)
+    run("ds-opt", "compile", REPOSITORY / "test" / "e2e" / "hazards" / "good-gpt2", "--config", "c.json", "-o", "p.dsplan", cwd=tmp_path)
+    save_file({name: numpy.zeros((4, 4), numpy.int64) for name in ("input_ids", "labels")}, tmp_path / "d.safetensors")
+
+    def said(*flags):
+        terminal, side = pty.openpty()
+        try:
+            done = subprocess.run([FOLDERS["ds-run"] / "ds-run", "p.dsplan", "--data", "d.safetensors", *flags], cwd=tmp_path, stderr=side, timeout=60)
+            assert done.returncode == 0
+            return os.read(terminal, 1 << 16).decode()
+        finally:
+            os.close(terminal)
+            os.close(side)
+    note = "note: without --save FOLDER and --export FILE the trained weights end with the run"
+    assert note in said()
+    assert note not in said("--export", "w.safetensors") + said("--save", "s") + said("--eval")
+    assert note not in run("ds-run", "p.dsplan", "--data", "d.safetensors", cwd=tmp_path).stderr
 
 
 def test_version():

@@ -228,3 +228,8 @@ def test_what_is_not_supported_is_named(tools, tmp_path):
     assert "(Det, opset 20)" in message and "node '" in message
     assert any(word in message for word in ("not supported", "not available", "supported")), message
     assert not (tmp_path / "m.dsplan").exists()
+
+
+def test_a_branch_on_values_is_named_by_its_line(tmp_path, capfd):
+    assert exporter.main(["user_modules:branches", f"--out={tmp_path / 'model'}"]) == 1
+    assert "user_modules.py:" in (said := capfd.readouterr().err) and "`if x.sum() > 0:` depends on the values of a tensor, and a graph is fixed" in said

@@ -21,6 +21,7 @@ public:
   void evaluated(const runtime::EvaluationReport &report) noexcept override;
   void noted(const char *sentence) noexcept override; // whatever the detail
   void shown(const char *table) noexcept override;    // likewise
+  bool isOnTerminal() const noexcept { return terminal_; }
   /// Leaves the bar's line, if there is one.
   void finish() noexcept;
 

@@ -97,6 +97,12 @@ std::vector<std::pair<std::string, uint64_t>> softwareDigests() {
            crc32c(std::as_bytes(std::span(isa)))}};
 }
 
+/// What a run trained ends with it.
+bool keepsNothing(const runtime::TrainingOptions &options) {
+  return options.saving.folder.empty() && options.exportPath.empty() && !options.evaluateOnly &&
+         options.device != "null" && options.steps != 0;
+}
+
 void train(Arguments &arguments, const std::string &commandLine, runtime::FlightRecorder &flight) {
   outliveSideChannels();
   if (!arguments.training.ranks) // -n wins over a launcher
@@ -137,6 +143,8 @@ void train(Arguments &arguments, const std::string &commandLine, runtime::Flight
       progress.noted(note.c_str());
   if (const std::string epochs = training.epochs(); !epochs.empty() && training.hasRankZero() && !arguments.quiet)
     progress.noted(epochs.c_str());
+  if (keepsNothing(arguments.training) && progress.isOnTerminal() && training.hasRankZero() && !arguments.quiet)
+    progress.noted("without --save FOLDER and --export FILE the trained weights end with the run");
   std::optional<runtime::Monitor> monitor;
   if (training.hasRankZero())
     monitor.emplace(training.plan(), progress);
