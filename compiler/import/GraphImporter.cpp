@@ -292,7 +292,8 @@ void GraphImporter::createVariables() {
   if (!anyTrained && !algorithm_.present && options_.results == ImportOptions::Results::Loss)
     throw Failure(
         "the loss depends on no trainable parameter; if the file does not say which initializers are trained, "
-        "name them with --trainable REGEX");
+        "name them with --trainable REGEX" +
+        variables_.whatCouldTrain(model_.proto.graph()));
 }
 
 } // namespace ds::import

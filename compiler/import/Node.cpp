@@ -82,8 +82,12 @@ const Value &Node::floatIn(size_t i) {
 Constant Node::known(size_t i, const std::string &what) {
   if (std::optional<Constant> constant = graph_.resolve(in(i)))
     return *constant;
-  throw Failure("the " + what + " ('" + node_.proto->input(int(i)) +
-                "') depend on what the model is fed or trains; they must follow from shapes and constants");
+  const std::string &name = node_.proto->input(int(i));
+  const Value &value = in(i);
+  throw Failure("the " + what + " ('" + name + "') " +
+                (value.kind == Value::Kind::Variable && value.variable->trainable
+                     ? "are an initializer that is trained; --frozen '" + name + "' makes it a constant"
+                     : "depend on what the model is fed or trains; they must follow from shapes and constants"));
 }
 
 std::vector<int64_t> Node::integers(size_t i, const std::string &what) {

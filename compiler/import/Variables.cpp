@@ -60,7 +60,7 @@ Variables::Variables(const ScannedModel &model, const Metadata &metadata, const 
     if (algorithm.present)
       classifyByAlgorithm(variable);
   }
-  applyRegexes(options);
+  applyRegexes(options, model.proto.graph());
   findNames();
   for (Variable &variable : variables_) {
     names_.insert(variable.name);
@@ -153,7 +153,40 @@ void Variables::classifyByAlgorithm(Variable &variable) {
   variable.optimizer = updated && !variable.parameter;
 }
 
-void Variables::applyRegexes(const ImportOptions &options) {
+/// Outputs of Constant nodes that hold floats of one dimension or more, and match.
+static std::vector<std::string> constantNodes(const onnx::GraphProto &graph, llvm::Regex &regex) {
+  std::vector<std::string> names;
+  for (const onnx::NodeProto &node : graph.node())
+    for (const onnx::AttributeProto &attribute : node.attribute())
+      if (node.op_type() == "Constant" && attribute.name() == "value" && attribute.t().dims_size() > 0 &&
+          ds::isFloat(dtypeFromOnnx(attribute.t().data_type()).value_or(DType::I64)) && regex.match(node.output(0)))
+        names.push_back("'" + node.output(0) + "'");
+  return names;
+}
+
+static std::string sayConstantNodes(const std::vector<std::string> &names) {
+  return names.empty() ? ""
+                       : "; " + firstNames(names) + (names.size() == 1 ? " is the output" : " are outputs") +
+                             " of Constant nodes, which are never trained: onnxoptimizer's pass "
+                             "extract_constant_to_initializer makes initializers of them";
+}
+
+std::string Variables::whatCouldTrain(const onnx::GraphProto &graph) const {
+  constexpr size_t most = 20;
+  std::string pattern;
+  size_t count = 0;
+  for (const Variable &variable : variables_)
+    if (const auto dtype = dtypeFromOnnx(variable.onnxType); dtype && ds::isFloat(*dtype) && !variable.shape.empty()) {
+      pattern += (count == 0 ? "" : "|") + llvm::Regex::escape(variable.name);
+      ++count;
+    }
+  llvm::Regex all(".");
+  return count == 0     ? sayConstantNodes(constantNodes(graph, all))
+         : count > most ? ""
+                        : "; there are --trainable '^(" + pattern + ")$'";
+}
+
+void Variables::applyRegexes(const ImportOptions &options, const onnx::GraphProto &graph) {
   auto apply = [&](const std::string &pattern, bool trained) {
     const std::string flag = trained ? "--trainable" : "--frozen";
     llvm::Regex regex(pattern);
@@ -172,7 +205,8 @@ void Variables::applyRegexes(const ImportOptions &options) {
       variable.persistent |= trained;
     }
     if (!matched)
-      throw Failure(flag + " '" + pattern + "' matches no float initializer of the model");
+      throw Failure(flag + " '" + pattern + "' matches no float initializer of the model" +
+                    sayConstantNodes(constantNodes(graph, regex)));
   };
   for (const std::string &pattern : options.trainable)
     apply(pattern, true);

@@ -32,7 +32,9 @@ DS_GRADIENT(ScatterElementsOp) {
   ImplicitLocOpBuilder b(getLoc(), plain);
   const bool replaces = getReduction() == ScatterReduction::Replace;
   if (!replaces && getReduction() != ScatterReduction::Add)
-    return emitOpError() << "with reduction " << stringifyScatterReduction(getReduction()) << " has no gradient";
+    return emitOpError() << "with reduction " << stringifyScatterReduction(getReduction())
+                         << " has no gradient; replacing and adding have one, as has a maximum or minimum along a "
+                            "dimension of torch.where(mask, x, fill)";
   if (needed[0] && !replaces)
     out[0] = gradients[0];
   if (needed[0] && replaces) {

@@ -69,13 +69,16 @@ StoredState::ByName StoredState::byPlanNames(const Manifest &manifest) const {
 
 void StoredState::requireSameVariables(const ByName &stored) const {
   const std::string other = "checkpoint " + folder_ + " is of another model or optimizer than the plan: ";
+  const std::string newState = "; to go on from its weights with new optimizer state, write them with ds-run export " +
+                               folder_ + " -o weights.safetensors, and begin with --weights weights.safetensors";
   std::set<std::string> wanted;
   for (const uint32_t index : stateVariables(plan_)) {
     const plan::proto::Variable &variable = plan_.variables(int(index));
     wanted.insert(variable.name());
     const auto found = stored.find(variable.name());
     if (found == stored.end())
-      throw Error(other + "it has no " + variable.name());
+      throw Error(other + "it has no " + variable.name() +
+                  (variable.kind() == plan::proto::Variable::OPTIMIZER ? newState : ""));
     const Manifest::Variable &there = *found->second;
     const Shape shape(variable.shape().begin(), variable.shape().end());
     if (const char *dtype = safetensorsName(DType(variable.dtype())); there.dtype != dtype || there.shape != shape)
@@ -84,7 +87,8 @@ void StoredState::requireSameVariables(const ByName &stored) const {
   }
   for (const auto &[name, variable] : stored) // of a module's buffers the exporter keeps those that are used
     if (!wanted.contains(name) && variable->kind != Manifest::Kind::Buffer)
-      throw Error(other + "it has " + variable->name + ", which the plan has not");
+      throw Error(other + "it has " + variable->name + ", which the plan has not" +
+                  (variable->kind == Manifest::Kind::Optimizer ? newState : ""));
 }
 
 /// What of the pieces lies within elements [first, first + count), unless it is there already.

@@ -11,8 +11,10 @@
 #include "runtime/data/TokenStream.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <set>
@@ -155,11 +157,15 @@ Status Dataset::checkValues(const InputSpec &input, uint64_t sample, const std::
       continue;
     if (input.ignored && value == *input.ignored)
       continue;
+    std::array<char, 48> ignored{};
+    if (input.ignored)
+      std::snprintf(ignored.data(), ignored.size(), ", or %lld, which is ignored",
+                    static_cast<long long>(*input.ignored));
     return Status::failure(
         "the data's sample %llu has value %lld at element %llu of input %s, but values there must be "
-        "from 0 to %llu; prepare the data with the model's own tokenizer",
+        "from 0 to %llu%s; prepare the data with the model's own tokenizer",
         static_cast<unsigned long long>(sample), static_cast<long long>(value), static_cast<unsigned long long>(i),
-        input.name.c_str(), static_cast<unsigned long long>(input.limit - 1));
+        input.name.c_str(), static_cast<unsigned long long>(input.limit - 1), ignored.data());
   }
   return Status::success();
 }

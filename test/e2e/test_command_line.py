@@ -58,6 +58,16 @@ def test_a_terminal_is_told_that_nothing_is_kept(tmp_path):
     assert note not in run("ds-run", "p.dsplan", "--data", "d.safetensors", cwd=tmp_path).stderr
 
 
+def test_a_loss_that_is_nan_has_no_sign(tmp_path):
+    """0 / 0 is -NaN on a processor of Intel's."""
+    write_config(tmp_path / "c.json", 1)
+    run("ds-opt", "compile", REPOSITORY / "test" / "e2e" / "hazards" / "good-gpt2", "--config", "c.json", "-o", "p.dsplan", cwd=tmp_path)
+    ids = numpy.zeros((1, 4), numpy.int64)
+    save_file({"input_ids": ids, "labels": ids - 100}, tmp_path / "d.safetensors")
+    done = run("ds-run", "p.dsplan", "--data", "d.safetensors", "--on-nonfinite", "continue", cwd=tmp_path)
+    assert "loss nan  lr" in done.stderr, done.stderr
+
+
 def test_version():
     assert run("ds-opt", "--version").stdout.startswith("ds-opt 0.")
     assert run("ds-run", "--version").stdout == run("ds-opt", "--version").stdout.replace("ds-opt", "ds-run")

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -21,6 +22,8 @@ using Clock = std::chrono::steady_clock;
 /// "2.3104", or "-" where the plan does not compute it.
 std::array<char, 32> shortText(const std::optional<runtime::Scalar> &value) {
   std::array<char, 32> text{'-'};
+  if (value && std::isnan(value->asDouble()))
+    return {'n', 'a', 'n'}; // whose sign says nothing
   if (value)
     std::snprintf(text.data(), text.size(), "%.5g", value->asDouble());
   return text;

@@ -111,3 +111,14 @@ func.func @forward() -> tensor<f32> {
   %1 = train.reduce_sum %0#1 over [0, 1, 2] : (tensor<1x1x2xf32>) -> tensor<f32>
   return %1 : tensor<f32>
 }
+
+// -----
+
+train.variable parameter @w : tensor<5xf32> from #train.fill<0.0> {trainable}
+func.func @forward(%i: tensor<2xi64>, %u: tensor<2xf32>) -> tensor<f32> {
+  %w = train.read @w : tensor<5xf32>
+  // expected-error @+1 {{op with reduction max has no gradient; replacing and adding have one, as has a maximum or minimum along a dimension of torch.where(mask, x, fill)}}
+  %0 = train.scatter_elements max %w, %i, %u along 0 : (tensor<5xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<5xf32>
+  %1 = train.reduce_sum %0 over [0] : (tensor<5xf32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}

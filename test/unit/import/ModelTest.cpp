@@ -59,6 +59,33 @@ TEST(Model, RegexesChooseWhatIsTrained) {
   EXPECT_TRUE(holds(runImport(model, options).error, "the loss depends on no trainable parameter"));
 }
 
+// Of producers other than PyTorch.
+TEST(Model, SaysWhatCouldBeTrained) {
+  onnx::ModelProto model = smallModel(R"(node { op_type: "Mul" input: ["x", "scale"] output: "z" }
+    node { op_type: "Add" input: ["z", "w.0"] output: "y" }
+    initializer { name: "scale" data_type: 1 dims: 3 float_data: [1, 2, 3] })");
+  ImportOptions options;
+  options.frozen = {"w"};
+  EXPECT_TRUE(holds(runImport(model, options).error, "with --trainable REGEX; there are --trainable '^("))
+      << runImport(model, options).error;
+  EXPECT_TRUE(holds(runImport(model, options).error, "scale"));
+  model = smallModel(R"(node { op_type: "Constant" output: "scale"
+      attribute { name: "value" type: 4 t { data_type: 1 dims: 3 float_data: [1, 2, 3] } } }
+    node { op_type: "Mul" input: ["x", "scale"] output: "z" } node { op_type: "Add" input: ["z", "w.0"] output: "y" })");
+  options.trainable = {"scale"};
+  EXPECT_TRUE(holds(runImport(model, options).error,
+                    "--trainable 'scale' matches no float initializer of the model; 'scale' is the output of Constant "
+                    "nodes, which are never trained: onnxoptimizer's pass extract_constant_to_initializer"))
+      << runImport(model, options).error;
+  options.trainable.clear();
+  model.mutable_graph()->mutable_initializer(0)->set_name("w");
+  for (onnx::NodeProto &node : *model.mutable_graph()->mutable_node())
+    for (std::string &input : *node.mutable_input())
+      input = input == "w.0" ? "w" : input;
+  EXPECT_TRUE(holds(runImport(model, options).error, "there are --trainable '^(w)$'"))
+      << runImport(model, options).error;
+}
+
 TEST(Model, ChoosesTheLoss) {
   onnx::ModelProto model = smallModel(add);
   onnx::ValueInfoProto &logits = *model.mutable_graph()->add_output();
@@ -86,6 +113,16 @@ TEST(Model, BindsDimensions) {
   ImportOptions options;
   options.dims = {{"rows", 3}};
   EXPECT_TRUE(holds(runImport(model, options).text, "tensor<7x3xf32> {train.input = \"x\"}"));
+  for (const bool negative : {false, true}) { // as tf2onnx and others write it
+    type.mutable_shape()->mutable_dim(0)->Clear();
+    negative ? type.mutable_shape()->mutable_dim(0)->set_dim_value(-1)
+             : type.mutable_shape()->mutable_dim(0)->set_dim_param("?");
+    EXPECT_TRUE(holds(runImport(model).error, "input 'x' has an unnamed dynamic dimension 0; export it with a name "
+                                              "(dynamic_shapes), or give it one by the package onnx (dim_param = "
+                                              "'batch'), which the micro-batch binds"))
+        << runImport(model).error;
+  }
+  type.mutable_shape()->mutable_dim(0)->set_dim_param("2*rows + 1");
   options.dims = {{"rows", 3}, {"columns", 3}};
   EXPECT_TRUE(holds(runImport(model, options).error,
                     "--dim columns: no input of the model has a dimension of this name; "

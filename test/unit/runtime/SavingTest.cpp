@@ -122,6 +122,12 @@ TEST_F(Stored, AnotherModelIsRefused) {
   less.variables.push_back(less.variables[0]);
   less.variables.back().name = "more";
   EXPECT_ERROR(runtime::StoredState(checkpoint, less, builder.plan, {}), "it has more, which the plan has not");
+  less.variables.back().kind = Manifest::Kind::Optimizer; // as of a layer that is frozen now
+  EXPECT_ERROR(
+      runtime::StoredState(checkpoint, less, builder.plan, {}),
+      "it has more, which the plan has not; to go on from its weights with new optimizer state, write them with "
+      "ds-run export " +
+          checkpoint + " -o weights.safetensors, and begin with --weights weights.safetensors");
   wider.variables[0].shape.push_back(2);
   EXPECT_ERROR(runtime::StoredState(checkpoint, wider, builder.plan, {}), "the plan wants");
 }

@@ -290,8 +290,10 @@ TEST_F(TrainingTest, ReportsValuesOutOfRangeAndKeepsTheMetricsSoFar) {
   writeFile(folder / "d", safetensors(R"({"ids":{"dtype":"U8","shape":[3,2],"data_offsets":[0,6]}})",
                                       std::string("\1\2\3\4\5\12", 6)));
   EXPECT_ERROR(run(),
-               "the data's sample 2 has value 10 at element 1 of input ids, but values there must be from 0 to 9");
+               "the data's sample 2 has value 10 at element 1 of input ids, but values there must be from 0 to 9;");
   EXPECT_EQ(metrics().size(), 2u);
+  builder.plan.mutable_inputs(0)->set_ignored(-100);
+  EXPECT_ERROR(run(), "values there must be from 0 to 9, or -100, which is ignored; prepare");
 }
 
 TEST(Scalar, ReadsBackBitEqual) {
