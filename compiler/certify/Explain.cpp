@@ -45,6 +45,13 @@ constexpr Explanation explanations[] = {
      "Commands compute what the ops of the reference program that they name compute: the kernel, its attributes, and "
      "that each operand holds the value that the op has there.",
      "A loss is divided by the ranks twice. A query is where a key should be. A norm leaves out a stage.", ofCompiler},
+    {"numerics",
+     "A plan that says it is bit-equal sums gradients in the order of one rank: over ranks by micro-batch, a tied "
+     "parameter's parts within each, and not by NCCL.",
+     "Each rank adds up four micro-batches and then the ranks are summed, so the last bits are other ones than those "
+     "of "
+     "one rank, and a comparison with it looks for a bug that is not there.",
+     ofCompiler},
     {"memory",
      "No two buffers that are alive at once share bytes, and arenas and reserve fit into the machine's memory.",
      "A workspace lies over an activation that the backward still needs.",

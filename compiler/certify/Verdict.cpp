@@ -26,15 +26,16 @@ constexpr const char *byPlan = "the plan";
 
 /// What checkPlan proves, rule by rule (docs/checker.md).
 std::vector<Claim> checkedClaims() {
-  return {{"progress", "every queue of every role comes to the end of every program, whatever the timing", byPlan},
-          {"race", "accesses of the same bytes, one of them a write, are ordered by queues and events", byPlan},
-          {"value", "what is read was written before, for the same micro-batch, and is still there", byPlan},
-          {"coverage", "every gradient holds each micro-batch of each rank once; every trained element is updated once",
-           byPlan},
-          {"meaning",
-           "every kernel command computes what the reference op that it names says, or follows a rule of its own",
-           byPlan},
-          {"memory", "no two live buffers share bytes; arenas and reserve fit the machine", byPlan}};
+  return {
+      {"progress", "every queue of every role comes to the end of every program, whatever the timing", byPlan},
+      {"race", "accesses of the same bytes, one of them a write, are ordered by queues and events", byPlan},
+      {"value", "what is read was written before, for the same micro-batch, and is still there", byPlan},
+      {"coverage", "every gradient holds each micro-batch of each rank once; every trained element is updated once",
+       byPlan},
+      {"meaning",
+       "every kernel command computes what the reference op that it names says, or follows a rule of its own", byPlan},
+      {"numerics", "gradients are summed in the order of one rank where the plan says that it is bit-equal", byPlan},
+      {"memory", "no two live buffers share bytes; arenas and reserve fit the machine", byPlan}};
 }
 
 std::string sentences(const std::vector<Claim> &claims, const char *before) {

@@ -18,9 +18,9 @@ namespace ds::check {
 
 /// A rule that a plan breaks, with the counterexample.
 struct Finding {
-  std::string rule;                       ///< "progress", "race", "value", "coverage", "meaning" or "memory"
-  std::string sentence;                   ///< names the place first; a second place is a note below
-  std::string place;                      ///< program, call, routine, command, rank; empty: the whole plan
+  std::string rule;     ///< "progress", "race", "value", "coverage", "meaning", "numerics" or "memory"
+  std::string sentence; ///< names the place first; a second place is a note below
+  std::string place;    ///< program, call, routine, command, rank; empty: the whole plan
   std::vector<plan::CommandPlace> places; ///< for pictures: that command, and the other where the rule is about two
 };
 
@@ -45,6 +45,8 @@ struct Unknown {
 /// every trained element is updated once, and is whole again at the end of the step.
 ///
 /// meaning: every kernel command computes what the reference op that it names says, or follows a rule of its own.
+///
+/// numerics: a plan that says it is bit-equal sums gradients in the order of one rank.
 ///
 /// memory: no two live buffers share bytes, and what the arenas of a space need is there on the machine.
 std::optional<Finding> checkPlan(const plan::proto::Plan &plan, World world = World::Closed,

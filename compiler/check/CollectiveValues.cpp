@@ -187,6 +187,22 @@ void takeFirst(RankMemory &memory, std::vector<OperandSegment> &segments, const 
       segment.value = memory.values().ofFirstRank(segment.value);
 }
 
+/// Several micro-batches of each rank, added up before the ranks', are added up in another order than one rank's, which
+/// adds those of all ranks one by one. NCCL has an order of its own.
+void requireOrder(const RankMemory &memory, const std::vector<Contribution> &added, size_t index) {
+  const uint32_t communicator = memory.instance(index).command->collective().communicator();
+  if (memory.plan().numerics() != "bit-equal" || plan::groupSize(memory.plan(), communicator) == 1)
+    return;
+  if (memory.plan().machine().device() == "cuda")
+    memory.refuse("numerics", index, "sums over ranks in an order of NCCL's own, and the plan says bit-equal");
+  for (const Contribution &one : added)
+    if (one.microbatch != added.front().microbatch && joinsDataRanks(memory.plan(), communicator))
+      memory.refuse("numerics", index,
+                    "sums over ranks what is a sum of micro-batches " + std::to_string(added.front().microbatch) +
+                        " and " + std::to_string(one.microbatch) +
+                        " already, in another order than one rank's, and the plan says bit-equal");
+}
+
 /// What an all_reduce or reduce_scatter makes of its source, slice by slice.
 void sumOverRanks(RankMemory &memory, std::vector<OperandSegment> &segments, const proto::CollectivePart &part,
                   size_t index) {
@@ -199,6 +215,7 @@ void sumOverRanks(RankMemory &memory, std::vector<OperandSegment> &segments, con
                           " in " + memory.nameOf(part.source().buffer()));
       one.allRanks = joinsDataRanks(memory.plan(), command.collective().communicator());
     }
+    requireOrder(memory, segment.contributions, index);
     segment.value = summedValue(memory, segment, command);
   }
 }

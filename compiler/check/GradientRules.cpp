@@ -187,6 +187,19 @@ Meaning::Factor factorOf(const RankMemory &memory, const Instance &instance) {
   return {isBeforeTail ? Meaning::Factor::Undone : Meaning::Factor::Refused};
 }
 
+/// Where several stages add to a tied parameter, a rank that has them all adds its parts one after another, each over
+/// all micro-batches; or ranks' parts are added up at the end. One stage adds them up in each micro-batch.
+void requireOneSum(const RankMemory &memory, const OperandSegment &segment, uint32_t variable, size_t index) {
+  if (memory.plan().numerics() != "bit-equal" || memory.plan().training().accumulation_steps() < 2)
+    return;
+  for (size_t i = 1; i < segment.contributions.size(); ++i) // in the order of micro-batches
+    if (segment.contributions[i].microbatch == segment.contributions[i - 1].microbatch)
+      memory.refuse("numerics", index,
+                    "takes the gradient of " + variableName(memory, variable) + ", whose parts of micro-batch " +
+                        std::to_string(segment.contributions[i].microbatch) +
+                        " were added apart, in another order than one rank's, and the plan says bit-equal");
+}
+
 } // namespace
 
 void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_t index) {
@@ -222,6 +235,8 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
         memory.refuse("coverage", index,
                       "the gradient of " + variableName(memory, member.variable) + " in " +
                           memory.nameOf(gradient.buffer()) + " " + why);
+      else
+        requireOneSum(memory, segment, member.variable, index);
   }
 }
 

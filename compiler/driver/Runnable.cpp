@@ -82,7 +82,7 @@ Advice adviceFor(const CompileRequest &request, const plan::proto::Plan &plan) {
         continue;
       const bool fits = report::shortageOf(other).empty();
       advice.sentence += (advice.sentence.empty() ? "" : ", ") + ("with " + change.what) + " it needs " +
-                         report::grouped(deviceBytes(other)) + (fits ? ", which fits" : "");
+                         report::bytesText(deviceBytes(other)) + (fits ? ", which fits" : "");
       if (fits && advice.tryLine.empty())
         for (const std::string &set : change.sets)
           advice.tryLine += (advice.tryLine.empty() ? "--set " : " --set ") + set;

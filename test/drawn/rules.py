@@ -12,7 +12,7 @@ RULES = {
     "no matrix": r"is \"auto\"; no trained parameter is a matrix that would say the model's hidden size",
     "too few layers": r"the model cannot be cut into \d+ stages, .*: there are \d+ places where it may be cut",
     "no common state": r"depends on it, so the sizes \d+ and \d+ cannot share one state; compile a plan for each",
-    "memory": r"needs [\d,]+ bytes of (host|device) memory, [\d,]+ more than",
+    "memory": r"needs [\d.]+ [KMGT]?i?B of (host|device) memory, [\d.]+ [KMGT]?i?B more than",
 }
 
 

@@ -241,12 +241,28 @@ def test_a_refused_plan_gets_no_certificate(tools, sources, tmp_path):
     assert not (tmp_path / "none.json").exists()
 
 
+@pytest.mark.parametrize("settings, says, claims", [
+    ({"zero_optimization": {"stage": 1}}, "reassociated", "sums over ranks what is a sum of micro-batches 0 and 1 already"),
+    ({"zero_optimization": {"stage": 2}}, "bit-equal", None),
+    ({"deepstatic": {"pipeline": {"stages": 2}}}, "reassociated", "of micro-batch 0 were added apart"),  # wte is in both stages
+    ({"zero_optimization": {"stage": 2}, "communication_data_type": "bf16"}, "lossy", "is refused by the checker"),
+])
+def test_a_plan_says_no_more_of_its_bits_than_its_sums_do(tools, tmp_path, settings, says, claims):
+    model, config = REPOSITORY / "test" / "e2e" / "hazards" / "good-gpt2", write_config(tmp_path / "c.json", 1, 2, **settings)
+    tools("ds-opt", "compile", model, "--config", config, "--ranks", 2, "-o", tmp_path / "p.dsplan")
+    plan = read_plan(tmp_path / "p.dsplan")
+    assert plan.numerics == says
+    plan.numerics = "bit-equal"
+    done = tools("ds-opt", "verify", write_plan(tmp_path / "more.dsplan", plan), code=1 if claims else 0)
+    assert claims is None or claims in done.stderr, done.stderr
+
+
 def test_every_rule_and_claim_is_explained(tools, sources):
     """Rules are those that the checker's sources name."""
     plan, model, config = sources
     text = "".join(path.read_text() for path in sorted((REPOSITORY / "compiler/check").glob("*.cpp")))
     rules = set(re.findall(r'Refusal\{"(\w+)"', text)) | set(re.findall(r'refuse\("(\w+)"', text))
-    assert {"progress", "race", "value", "coverage", "meaning", "memory"} <= rules
+    assert {"progress", "race", "value", "coverage", "meaning", "numerics", "memory"} <= rules
     claims = claims_of(tools("ds-opt", "verify", plan, "--model", model, "--config", config, "--format", "json").stdout)
     for name in rules | set(claims):
         assert tools("ds-opt", "explain", name).stdout.startswith(f"{name}\n"), name

@@ -23,6 +23,7 @@ struct TwoRanks {
 
   TwoRanks() {
     builder.ranks(2);
+    builder.plan.set_numerics("reassociated"); // micro-batches are added up first
     builder.plan.mutable_training()->set_train_batch_size(16);
     compute = builder.queue("compute");
     collective = builder.queue("collective", proto::Queue::COLLECTIVE);
@@ -293,6 +294,15 @@ TEST(Check, RefusesWhatTheMachineCannotHold) {
   TwoRanks plan;
   plan.builder.plan.mutable_machine()->set_device_memory(1000);
   EXPECT_FINDING(plan.check(), "memory", "bytes of device memory");
+}
+
+TEST(Check, RefusesAPlanThatSaysMoreOfItsBitsThanItsSumsDo) {
+  TwoRanks plan;
+  EXPECT_EQ(plan.check(), std::nullopt);
+  plan.builder.plan.set_numerics("bit-equal");
+  EXPECT_FINDING(plan.check(), "numerics", "sums over ranks what is a sum of micro-batches 0 and 1 already");
+  plan.builder.plan.mutable_machine()->set_device("cuda");
+  EXPECT_FINDING(plan.check(), "numerics", "sums over ranks in an order of NCCL's own");
 }
 
 TEST(Check, RefusesAliveBuffersThatShareBytesThoughNobodySeesIt) {

@@ -51,6 +51,7 @@ struct TiedStages {
   proto::Plan &plan = b.plan;
 
   TiedStages() {
+    plan.set_numerics("reassociated"); // parts are added up at the end
     plan.clear_roles();
     proto::Axis &axis = *plan.mutable_world()->add_axes();
     axis.set_name("pipe");
@@ -141,6 +142,16 @@ TEST(PipelineCheck, ProvesThatATiedParameterIsSummedInBothStages) {
   TiedStages tied;
   plan::validatePlan(tied.plan);
   EXPECT_EQ(verdict(tied.plan), "sound");
+}
+
+TEST(PipelineCheck, PartsThatAreAddedAtTheEndAreNotInTheOrderOfOneRank) {
+  TiedStages tied;
+  tied.plan.set_numerics("bit-equal");
+  EXPECT_TRUE(
+      verdict(tied.plan).starts_with("numerics: program step, call 4 (routine update, micro-batch 2), command 3 "
+                                     "(sgd) of role stage0, rank 0: takes the gradient of t, whose parts of "
+                                     "micro-batch 0 were added apart"))
+      << verdict(tied.plan);
 }
 
 TEST(PipelineCheck, RefusesATieThatIsNotSummed) {
