@@ -102,9 +102,9 @@ report::FitCase tryOnce(CompileRequest request, int64_t ranks) {
   request.overrides.ranks = ranks;
   report::FitCase one;
   one.ranks = uint64_t(ranks);
-  for (const bool settingsFirst : {false, true})
-    if (!one.plan)
-      planWhatIsLeft(request, one, settingsFirst);
+  planWhatIsLeft(request, one, /*settingsFirst=*/false);
+  if (!one.plan && !(one.without.empty() && one.with.empty())) // there was something to change
+    planWhatIsLeft(request, one, /*settingsFirst=*/true);
   if (one.refusal.empty())
     one.config.assign(one.plan->config().begin(), one.plan->config().end());
   return one;
