@@ -293,7 +293,7 @@ void GraphImporter::createVariables() {
     throw Failure(
         "the loss depends on no trainable parameter; if the file does not say which initializers are trained, "
         "name them with --trainable REGEX" +
-        variables_.whatCouldTrain(model_.proto.graph()));
+        variables_.whatCouldTrain());
 }
 
 } // namespace ds::import

@@ -29,15 +29,8 @@ std::set<std::string> dimNames(const Input &input) {
   return names;
 }
 
-/// Some exporters write "?" or -1 for what has no name.
-bool isUnnamed(const auto &dim) {
-  return dim.has_dim_value() ? dim.dim_value() < 0 : dim.dim_param().empty() || dim.dim_param() == "?";
-}
-
 /// Of a dimension that is no symbol; some exporters write "8".
 std::optional<int64_t> fixedSize(const auto &dim) {
-  if (isUnnamed(dim))
-    return std::nullopt;
   std::set<std::string> names;
   collectDimNames(dim.dim_param(), names);
   if (dim.has_dim_value())
@@ -61,9 +54,7 @@ std::string quoted(const auto &names) {
 std::string shapeText(const Input &input) {
   std::string text;
   for (const auto &dim : dimsOf(input))
-    text += (text.empty() ? "" : ", ") + (isUnnamed(dim)        ? "?"
-                                          : dim.has_dim_value() ? std::to_string(dim.dim_value())
-                                                                : dim.dim_param());
+    text += (text.empty() ? "" : ", ") + (dim.has_dim_value() ? std::to_string(dim.dim_value()) : dim.dim_param());
   return "[" + text + "]";
 }
 
@@ -217,15 +208,9 @@ Shape GraphImporter::inputShape(const Input &input) const {
   if (!input.type().has_tensor_type() || !type.has_shape())
     throw Failure("input '" + input.name() + "' is not a tensor of known rank; export it with a shape");
   Shape shape;
-  for (const auto &dim : type.shape().dim()) {
-    if (isUnnamed(dim))
-      throw Failure(
-          "input '" + input.name() + "' has an unnamed dynamic dimension " + std::to_string(shape.size()) +
-          "; export it with a name (dynamic_shapes), or give it one by the package onnx (dim_param = " +
-          (shape.empty() ? "'batch'), which the micro-batch binds" : "'NAME'), and bind that with --dim NAME=N"));
+  for (const auto &dim : type.shape().dim())
     shape.push_back(dim.has_dim_value() ? dim.dim_value()
                                         : evaluateDim(dim.dim_param(), dims_, "input '" + input.name() + "'"));
-  }
   return shape;
 }
 

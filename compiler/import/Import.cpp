@@ -16,6 +16,10 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <cctype>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
@@ -68,6 +72,32 @@ std::string separatedText(const std::set<std::string> &names) {
          firstNames({names.begin(), names.end()});
 }
 
+/// Names what exporters leave without a name, as "?", "" or -1, and names that are no symbols, as
+/// "p2o.DynamicDimension.0": dimension 0 of an input is the batch, others get the input's name and their number.
+void nameDims(onnx::GraphProto &graph) {
+  std::set<std::string> initializers;
+  for (const onnx::TensorProto &tensor : graph.initializer())
+    initializers.insert(tensor.name());
+  const auto isWord = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  for (onnx::ValueInfoProto &input : *graph.mutable_input()) {
+    if (initializers.count(input.name()) || !input.type().has_tensor_type() || !input.type().tensor_type().has_shape())
+      continue;
+    auto &dims = *input.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim();
+    for (int d = 0; d < dims.size(); ++d) {
+      std::string name = dims[d].dim_param();
+      const bool isUnnamed = dims[d].has_dim_value() ? dims[d].dim_value() < 0 : name.empty() || name == "?";
+      const bool hasDots =
+          name.find('.') != std::string::npos && llvm::all_of(name, [&](char c) { return isWord(c) || c == '.'; });
+      if (!isUnnamed && !hasDots)
+        continue;
+      name = isUnnamed ? input.name() + "_" + std::to_string(d) : name;
+      std::ranges::replace_if(name, [&](char c) { return !isWord(c); }, '_');
+      dims[d].clear_dim_value();
+      dims[d].set_dim_param(isUnnamed && d == 0 ? "batch" : name);
+    }
+  }
+}
+
 /// "onnx::MatMul_123" is what PyTorch's older exporter calls a weight that it computed from others while it folded
 /// constants: transposed, or a convolution's with its batch normalization.
 std::string foldedText(const std::map<std::string, Role> &roles, const Metadata &metadata, const WeightFiles &files,
@@ -94,6 +124,7 @@ OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &opt
   const std::filesystem::path path = options.path;
   ScannedModel model = isText(path) ? parseText(bytes, "the file") : scanModel(bytes, options.maxBytes, "the file");
   const TrainingAlgorithm algorithm = joinTrainingInfo(model, options);
+  nameDims(*model.proto.mutable_graph());
   FlatGraph graph = flatten(model.proto);
   checkStampedOpset(graph);
   WeightFiles files(path, bytes);

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -75,6 +76,15 @@ std::string_view learnedAs(std::string_view op, int index) {
   return "";
 }
 
+/// Whether an operator wants an operand constant that a module may have as a buffer.
+bool wantsConstant(std::string_view op, int index) {
+  static constexpr std::array<std::string_view, 16> parameters = {
+      "Resize", "Upsample", "Pad",     "Clip",  "Slice",   "Tile",           "Reshape",     "Expand",
+      "Range",  "TopK",     "Dropout", "Equal", "Greater", "GreaterOrEqual", "LessOrEqual", "Less"};
+  return isOneOf(op, parameters) || (op == "BatchNormalization" && index > 2) ||
+         ((op == "SoftmaxCrossEntropyLoss" || op == "NegativeLogLikelihoodLoss") && index == 2);
+}
+
 class Walk {
 public:
   Walk(const ScannedModel &model, WeightFiles &files, bool namedByModule)
@@ -102,6 +112,9 @@ public:
       visit(*node.proto, describe(node));
     for (const auto &name : ofSines_)
       roles_[name] = {.use = "makes a table of sines"};
+    for (auto &[name, role] : roles_)
+      if (role.use.empty() && isOfModule(name))
+        role = {.learned = true, .use = "meets no data"};
     findMerged();
     return std::move(roles_);
   }
@@ -176,7 +189,8 @@ private:
   /// An initializer, or what was computed from it, is operand `index` of an op on data. Returns whether it is learned.
   bool meet(const std::string &name, const std::string &op, int index, Kind data, const std::string &where) {
     const std::string_view as = learnedAs(op, index);
-    const bool learned = !as.empty() && (isProduct(op, as) || isLearnedTerm(name, op, data));
+    const bool learned =
+        as.empty() ? isOfModule(name) && !wantsConstant(op, index) : isProduct(op, as) || isLearnedTerm(name, op, data);
     Role &role = roles_[name];
     if (role.use.empty() || (learned && !role.learned))
       role.use = (as.empty() ? "operand " + std::to_string(index) : std::string(as)) + " of " + where;
@@ -209,16 +223,25 @@ private:
   /// Whether what is added, multiplied or joined with data is learned.
   bool isLearnedTerm(const std::string &name, const std::string &op, Kind data) {
     const onnx::TensorProto &tensor = model_.proto.graph().initializer(numbers_.at(name));
-    const bool ofModule = namedByModule_ && !isConstant(name);
+    const bool ofModule = isOfModule(name);
     int64_t elements = 1;
     for (const int64_t dim : tensor.dims())
       elements *= dim;
-    if (data == Kind::Counts || elements < (ofModule ? 1 : 2) || (data == Kind::Raw && !ofModule))
+    const bool isOfActivations = data == Kind::Activation;
+    if (elements < (ofModule ? 1 : 2) || (!isOfActivations && !ofModule))
       return false;
     return !isMask(tensor, op, ofModule);
   }
 
-  bool isConstant(const std::string &name) const { return model_.constants.contains(name); }
+  /// "h.0.attn.scale", whoever wrote the file; not "/h.0/Constant_output_0".
+  static bool isPathInModule(const std::string &name) {
+    const auto isWord = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; };
+    return name.find('.') != std::string::npos && std::ranges::all_of(name, isWord);
+  }
+
+  bool isOfModule(const std::string &name) const {
+    return (namedByModule_ || isPathInModule(name)) && !model_.constants.contains(name);
+  }
 
   /// By its elements: of two values, one of which excludes or keeps as it is; zeros that are joined; sines.
   bool isMask(const onnx::TensorProto &tensor, const std::string &op, bool ofModule) {

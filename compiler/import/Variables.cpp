@@ -60,7 +60,7 @@ Variables::Variables(const ScannedModel &model, const Metadata &metadata, const 
     if (algorithm.present)
       classifyByAlgorithm(variable);
   }
-  applyRegexes(options, model.proto.graph());
+  applyRegexes(options);
   findNames();
   for (Variable &variable : variables_) {
     names_.insert(variable.name);
@@ -153,25 +153,7 @@ void Variables::classifyByAlgorithm(Variable &variable) {
   variable.optimizer = updated && !variable.parameter;
 }
 
-/// Outputs of Constant nodes that hold floats of one dimension or more, and match.
-static std::vector<std::string> constantNodes(const onnx::GraphProto &graph, llvm::Regex &regex) {
-  std::vector<std::string> names;
-  for (const onnx::NodeProto &node : graph.node())
-    for (const onnx::AttributeProto &attribute : node.attribute())
-      if (node.op_type() == "Constant" && attribute.name() == "value" && attribute.t().dims_size() > 0 &&
-          ds::isFloat(dtypeFromOnnx(attribute.t().data_type()).value_or(DType::I64)) && regex.match(node.output(0)))
-        names.push_back("'" + node.output(0) + "'");
-  return names;
-}
-
-static std::string sayConstantNodes(const std::vector<std::string> &names) {
-  return names.empty() ? ""
-                       : "; " + firstNames(names) + (names.size() == 1 ? " is the output" : " are outputs") +
-                             " of Constant nodes, which are never trained: onnxoptimizer's pass "
-                             "extract_constant_to_initializer makes initializers of them";
-}
-
-std::string Variables::whatCouldTrain(const onnx::GraphProto &graph) const {
+std::string Variables::whatCouldTrain() const {
   constexpr size_t most = 20;
   std::string pattern;
   size_t count = 0;
@@ -180,13 +162,10 @@ std::string Variables::whatCouldTrain(const onnx::GraphProto &graph) const {
       pattern += (count == 0 ? "" : "|") + llvm::Regex::escape(variable.name);
       ++count;
     }
-  llvm::Regex all(".");
-  return count == 0     ? sayConstantNodes(constantNodes(graph, all))
-         : count > most ? ""
-                        : "; there are --trainable '^(" + pattern + ")$'";
+  return count == 0 || count > most ? "" : "; there are --trainable '^(" + pattern + ")$'";
 }
 
-void Variables::applyRegexes(const ImportOptions &options, const onnx::GraphProto &graph) {
+void Variables::applyRegexes(const ImportOptions &options) {
   auto apply = [&](const std::string &pattern, bool trained) {
     const std::string flag = trained ? "--trainable" : "--frozen";
     llvm::Regex regex(pattern);
@@ -205,8 +184,7 @@ void Variables::applyRegexes(const ImportOptions &options, const onnx::GraphProt
       variable.persistent |= trained;
     }
     if (!matched)
-      throw Failure(flag + " '" + pattern + "' matches no float initializer of the model" +
-                    sayConstantNodes(constantNodes(graph, regex)));
+      throw Failure(flag + " '" + pattern + "' matches no float initializer of the model");
   };
   for (const std::string &pattern : options.trainable)
     apply(pattern, true);

@@ -51,8 +51,8 @@ public:
 
   bool contains(const std::string &name) const { return names_.count(name) != 0; }
   std::deque<Variable> &all() { return variables_; }
-  /// What to do where nothing is trained: which initializers there are to train, or that Constant nodes hold them.
-  std::string whatCouldTrain(const onnx::GraphProto &graph) const;
+  /// What to do where nothing is trained: which initializers there are to train.
+  std::string whatCouldTrain() const;
   /// The elements, read from the file.
   const Constant &constant(Variable &variable);
   /// Where the first value comes from, as an attribute of train.variable.
@@ -69,7 +69,7 @@ private:
   void addOutside(const std::set<std::string> &outside);
   void classify(Variable &variable);
   void classifyByAlgorithm(Variable &variable);
-  void applyRegexes(const ImportOptions &options, const onnx::GraphProto &graph);
+  void applyRegexes(const ImportOptions &options);
   void locate(Variable &variable);
   std::vector<std::string> namesOf(const Variable &variable) const;
   std::string nameInWeights(const Variable &variable) const;

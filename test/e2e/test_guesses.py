@@ -37,11 +37,11 @@ def old_file(tmp_path_factory):
 
 def test_a_file_that_does_not_name_its_parameters_is_listed(old_file, tools, tmp_path):
     flags = ["compile", old_file, "--config", write_config(tmp_path / "c.json"), "-o", tmp_path / "m.dsplan"]
-    rule = "the file does not say which initializers are parameters, so those whose name has a dot are trained: "
+    rule = ("the file does not say which initializers are parameters, so what products, norms and sums with activations learn is trained: ")
     said = tools("ds-opt", *flags).stderr
-    assert rule + "layers.*.weight, layers.*.bias, loss.weight; and these are not: shift; --trainable REGEX and --frozen REGEX say otherwise" in said
-    said = tools("ds-opt", *flags, "--trainable", "^shift$", "--frozen", "^loss").stderr
-    assert rule + "shift, layers.*.weight, layers.*.bias; and these are not: loss.weight;" in said
+    assert rule + "shift, layers.*.weight, layers.*.bias; and these are not: loss.weight; --trainable REGEX and --frozen REGEX say otherwise" in said
+    said = tools("ds-opt", *flags, "--trainable", "^loss", "--frozen", "^shift$").stderr
+    assert rule + "layers.*.weight, layers.*.bias, loss.weight; and these are not: shift;" in said
 
 
 def test_a_file_that_names_them_is_not_guessed(exported, tools, tmp_path):

@@ -1,0 +1,181 @@
+"""Files of other producers than PyTorch's newest exporter: what is a parameter follows from its use, and merged ones are apart."""
+
+import json
+import re
+import warnings
+
+import numpy
+import onnx
+import pytest
+import torch
+from conftest import ON_GPU, write_config
+from onnx import TensorProto, helper, numpy_helper
+from safetensors.torch import load_file, save_file
+
+pytestmark = pytest.mark.skipif(ON_GPU, reason="compiles for this machine's CPU")
+SGD = {"type": "SGD", "params": {"lr": 0.5}}
+RANDOM = numpy.random.default_rng(0)
+CLASSES = 5
+
+
+def values(*shape):
+    return (RANDOM.standard_normal(shape) * 0.1).astype(numpy.float32)
+
+
+def file_of(path, nodes, initializers, shape, opset=13):
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(value, name) for name, value in initializers.items()])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
+    return path
+
+
+def constant(name, value):
+    return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(value, name))
+
+
+def trained(tools, model, folder, *flags):
+    """Names of the parameters that a plan trains, and what ds-opt said."""
+    config = write_config(folder / "c.json", micro=4, optimizer=SGD)
+    said = tools("ds-opt", "compile", model, "--attach-loss", "classification", "--config", config, "-o", folder / "m.dsplan", *flags).stderr
+    text = tools("ds-opt", "import", model, "--attach-loss", "classification", "--dim", "batch=4", *flags).stdout
+    return set(re.findall(r'train\.variable +parameter @"?([^" ]+)"? .*trainable', text)), said
+
+
+@pytest.mark.parametrize("rows", [3, 700], ids=["small", "large"])
+def test_weights_in_constant_nodes_train(tools, tmp_path, rows):
+    """As Paddle2ONNX writes them; of the large ones, the bytes stay in the file."""
+    nodes = [constant("fc_w", values(rows, CLASSES)), constant("fc_b", values(CLASSES)), helper.make_node("Gemm", ["x", "fc_w", "fc_b"], ["y"])]
+    model = file_of(tmp_path / "m.onnx", nodes, {}, ["batch", rows])
+    names, said = trained(tools, model, tmp_path)
+    assert names == {"fc_w", "fc_b"} and "learn is trained: fc_w, fc_b" in said
+    assert trained(tools, model, tmp_path, "--frozen", "_b$")[0] == {"fc_w"}
+    tools("ds-opt", "verify", tmp_path / "m.dsplan", "--model", model, "--config", tmp_path / "c.json")
+
+
+def test_scales_of_an_operator_do_not_train(tools, tmp_path):
+    """A slimmed YOLO head: the scales of a Resize have a dot in their name, normalization of the image and a mask have none."""
+    nodes = [helper.make_node("Sub", ["x", "mean"], ["x0"]), helper.make_node("Div", ["x0", "deviation"], ["x1"]),
+             helper.make_node("Conv", ["x1", "model.0.conv.weight"], ["c"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+             helper.make_node("BatchNormalization", ["c", "bn/gamma", "bn/beta", "bn/mean", "bn/var"], ["n"]),
+             helper.make_node("Resize", ["n", "", "/model.10/Constant_output_0"], ["u"], mode="nearest",
+                              coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+             helper.make_node("Mul", ["u", "keep"], ["k"]), helper.make_node("ReduceMean", ["k"], ["y"], axes=[2, 3], keepdims=0)]
+    ones = numpy.ones(4, numpy.float32)
+    keep = (RANDOM.random((16, 16)) < 0.9).astype(numpy.float32)
+    model = file_of(tmp_path / "m.onnx", nodes, {
+        "mean": values(1, 3, 1, 1), "deviation": numpy.full((1, 3, 1, 1), 0.2, numpy.float32), "model.0.conv.weight": values(4, 3, 3, 3),
+        "bn/gamma": ones, "bn/beta": 0 * ones, "bn/mean": values(4), "bn/var": ones, "/model.10/Constant_output_0": numpy.array([1, 1, 2, 2], numpy.float32),
+        "keep": keep}, ["batch", 3, 8, 8])
+    names, _ = trained(tools, model, tmp_path, "--batch-norm", "as-written")
+    assert names == {"model.0.conv.weight", "bn/gamma", "bn/beta"}
+    tools("ds-opt", "verify", tmp_path / "m.dsplan", "--model", model, "--config", tmp_path / "c.json")
+
+
+def test_weights_meet_data_through_other_nodes(tools, tmp_path):
+    """A weight norm, a table that is looked up, and frequencies whose sines are taken."""
+    nodes = [helper.make_node("Mul", ["g", "v"], ["w"]), helper.make_node("MatMul", ["x", "w"], ["h"]),
+             helper.make_node("Mul", ["positions", "frequencies"], ["a"]), helper.make_node("Cos", ["a"], ["cos"]),
+             helper.make_node("Mul", ["h", "cos"], ["r"]), helper.make_node("MatMul", ["r", "head"], ["y"])]
+    model = file_of(tmp_path / "m.onnx", nodes, {"g": values(1, 4), "v": values(3, 4), "positions": values(4, 1)[:1], "frequencies": values(1, 4),
+                                                 "head": values(4, CLASSES)}, ["batch", 3])
+    assert trained(tools, model, tmp_path)[0] == {"g", "v", "head"}
+
+
+@pytest.mark.parametrize("size", ["?", -1, None, "unk__1", "p2o.DynamicDimension.0"], ids=str)
+def test_a_first_dimension_without_a_name_is_the_batch(tools, tmp_path, size):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("ReduceMean", ["h"], ["y"], axes=[1], keepdims=0)]
+    model = file_of(tmp_path / "m.onnx", nodes, {"w": values(3, CLASSES)}, [size, size if size == "?" else "t.0", 3])
+    config = write_config(tmp_path / "c.json", micro=4, optimizer=SGD)
+    flags = ["compile", model, "--attach-loss", "classification", "--config", config, "-o", tmp_path / "m.dsplan"]
+    other = "x_1" if size == "?" else "t_0"
+    assert f"'{other}'" in tools.refused("ds-opt", *flags)
+    tools("ds-opt", *flags, "--dim", f"{other}=2")
+    tools("ds-opt", "verify", tmp_path / "m.dsplan", "--model", model, "--config", config)
+
+
+class Net(torch.nn.Module):
+    """Biases of zeros and fresh norms are equal, and so are two copied layers."""
+
+    def __init__(self, tied=False):
+        super().__init__()
+        torch.manual_seed(0)
+        self.e = torch.nn.Embedding(CLASSES, 6)
+        self.a, self.b = torch.nn.Linear(6, 6), torch.nn.Linear(6, 6)
+        self.n, self.m = torch.nn.LayerNorm(6), torch.nn.LayerNorm(6)
+        self.head = torch.nn.Linear(6, CLASSES, bias=False)
+        self.b.load_state_dict(self.a.state_dict())
+        if tied:
+            self.head.weight = self.e.weight
+
+    def forward(self, x):
+        return self.head(self.m(self.b(torch.tanh(self.n(self.a(self.e(x).mean(1)))))))
+
+
+def losses_of_pytorch(net, x, labels):
+    optimizer, losses = torch.optim.SGD(net.parameters(), lr=SGD["params"]["lr"]), []
+    for step in range(4):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(net(x[4 * step:4 * step + 4]), labels[4 * step:4 * step + 4])
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("folded", [False, True])
+@pytest.mark.parametrize("given", [False, True])
+def test_parameters_that_an_exporter_merged_are_apart(tools, tmp_path, tied, folded, given):
+    """torch.onnx.export(dynamo=False) of a module in evaluation mode, its default, as Hugging Face's exporter tool calls it."""
+    net, x, labels = Net(tied), torch.randint(0, CLASSES, (16, 3)), torch.randint(0, CLASSES, (16,))
+    if given and folded:
+        net.b.weight.data += 0.1 * torch.randn(6, 6)  # of equal weights that lost their names nothing says whose they are
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(net.eval(), (x[:4],), tmp_path / "m.onnx", dynamo=False, opset_version=17, do_constant_folding=folded, input_names=["x"],
+                          output_names=["logits"], dynamic_axes={"x": {0: "batch"}})
+    save_file({name: value for name, value in net.state_dict().items() if not (tied and name == "head.weight")}, tmp_path / "w.safetensors")
+    save_file({"x": x, "labels": labels}, tmp_path / "d.safetensors")
+    flags = ["--weights", tmp_path / "w.safetensors"] if given else []
+    names, said = trained(tools, tmp_path / "m.onnx", tmp_path, *flags)
+    assert len(names) == len(list(net.parameters())), (names, said)
+    tools("ds-run", tmp_path / "m.dsplan", "--data", tmp_path / "d.safetensors", "--steps", 4, "--metrics", tmp_path / "m.jsonl", "--quiet")
+    lines = map(json.loads, (tmp_path / "m.jsonl").read_text().splitlines())
+    losses = [line["loss"] for line in lines if "step" in line]
+    assert numpy.allclose(losses, losses_of_pytorch(net, x, labels), atol=1e-5), losses
+
+
+def test_scales_that_a_tool_merged_without_a_trace_are_refused(tools, tmp_path):
+    """As onnxsim does: it takes the Identity nodes away."""
+    nodes = [helper.make_node("MatMul", ["x", "w1"], ["a"]), helper.make_node("LayerNormalization", ["a", "ones", "zeros"], ["b"]),
+             helper.make_node("MatMul", ["b", "w2"], ["c"]), helper.make_node("LayerNormalization", ["c", "ones", "zeros"], ["y"])]
+    weights = {"w1": values(3, CLASSES), "w2": values(CLASSES, CLASSES), "ones": numpy.ones(CLASSES, numpy.float32),
+               "zeros": numpy.zeros(CLASSES, numpy.float32)}
+    model = file_of(tmp_path / "m.onnx", nodes, weights, ["batch", 3], opset=17)
+    flags = ["compile", model, "--attach-loss", "classification", "--config", write_config(tmp_path / "c.json"), "-o", tmp_path / "m.dsplan"]
+    refusal = tools.refused("ds-opt", *flags)
+    assert "2 initializers hold one number throughout, and several nodes read each: 'ones', 'zeros'" in refusal
+    tools("ds-opt", *flags, "--trainable", "ones|zeros")
+    names, _ = trained(tools, model, tmp_path, "--frozen", "ones|zeros")
+    assert names == {"w1", "w2"}
+
+
+def test_a_folded_convolution_trains_as_it_stands(tools, tmp_path):
+    """Batch norms in evaluation mode are folded into convolutions, whose kernels match nothing of the saved weights."""
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, bias=False), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1),
+                              torch.nn.Flatten(), torch.nn.Linear(4, CLASSES))
+    for parameter in net.parameters():
+        parameter.data += 0.1 * torch.randn_like(parameter)
+    save_file(net.state_dict(), tmp_path / "w.safetensors")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(net.eval(), (torch.randn(4, 3, 8, 8),), tmp_path / "m.onnx", dynamo=False, opset_version=17, input_names=["x"],
+                          output_names=["logits"], dynamic_axes={"x": {0: "batch"}})
+    names, said = trained(tools, tmp_path / "m.onnx", tmp_path, "--weights", tmp_path / "w.safetensors")
+    assert {"5.weight", "5.bias"} < names and any(name.startswith("onnx::Conv_") for name in names)
+    assert "train as they stand: 'onnx::Conv_" in said and "the graph has not: '0.weight', '1." in said
+    save_file({"x": torch.randn(4, 3, 8, 8), "labels": torch.randint(0, CLASSES, (4,))}, tmp_path / "d.safetensors")
+    tools("ds-run", tmp_path / "m.dsplan", "--data", tmp_path / "d.safetensors", "--steps", 1, "--export", tmp_path / "o.safetensors", "--quiet")
+    assert set(load_file(tmp_path / "o.safetensors")) == names
