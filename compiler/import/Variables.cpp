@@ -296,7 +296,7 @@ static std::string guess(const std::deque<Variable> &variables) {
          "learn is trained: " +
          (trained.empty() ? "none" : patternsOf(trained)) +
          (fixed.empty() ? "" : "; and these are not: " + patternsOf(fixed)) +
-         "; --trainable REGEX and --frozen REGEX say otherwise, ds-opt import MODEL --parameters says why";
+         "; --trainable REGEX and --frozen REGEX say otherwise";
 }
 
 std::vector<std::string> Variables::weightNotes() const {

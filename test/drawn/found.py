@@ -49,6 +49,8 @@ FOUND = [
      "each size has the queues and arenas of all"),
     ("--without ds-elide-copies, moments in files, ZeRO 1, communication_data_type", "a moment does not hold its slice on rank 1", "checker",
      "what is not followed on a rank says nothing against it"),
+    ("a recurrent layer cut after its weight is read, a tied head, ZeRO 1", "a stage's sum lacks a micro-batch", "checker",
+     "a stage that leaves a gradient to another has zeros; the update asks for the whole"),
     ("a thousand weights side by side", "minutes of moves that lower a peak", "plan", "commands that moves place are counted, and bounded"),
     ("bf16, --without ds-regroup-attention", "is_nan has no precision", "configuration", "its row has the op's name; a test compares them all"),
 ]
@@ -98,6 +100,9 @@ SMALL = {
         {"ranks": 2, "optimizer": "Adagrad", "zero_optimization.offload_optimizer.device": "nvme", "zero_optimization.offload_param.device": "cpu",
          "deepstatic.loss": "plain", "--without": "ds-elide-copies", "--dim": "seq=4", "zero_optimization.stage": 1,
          "communication_data_type": "bf16"}),
+    "a stage that reads a weight and leaves its gradient to another": (
+        {**TOKENS, "head": "tied", "blocks": [{**BLOCK, "kind": "recurrent"}, {**BLOCK, "kind": "repeat"}]},
+        {"ranks": 4, "zero_optimization.stage": 1, "deepstatic.pipeline.stages": 2}),
     "attention in 16 bits that is not taken together": (
         {"family": "exported", "name": "bert", "seed": 0}, {"precision": "bf16", "--without": "ds-regroup-attention"}),
 }
