@@ -50,6 +50,11 @@ constexpr std::array<std::string_view, 11> movements = {"Identity", "Transpose",
                                                         "Squeeze",  "Unsqueeze", "Expand",  "Slice",
                                                         "Split",    "Cast",      "Concat"};
 
+/// What they make has nothing of the numbers that they read.
+constexpr std::array<std::string_view, 5> without = {"Shape", "Size", "Range", "ConstantOfShape", "Constant"};
+/// Their first operand is what they move; the others say where.
+constexpr std::array<std::string_view, 5> shaped = {"Expand", "Reshape", "Tile", "Slice", "Squeeze"};
+
 /// How an operator calls an operand that it learns; empty: it wants it constant.
 std::string_view learnedAs(std::string_view op, int index) {
   if (op == "MatMul" || op == "Einsum" || (op == "Gemm" && index < 2))
@@ -81,7 +86,7 @@ bool wantsConstant(std::string_view op, int index) {
   static constexpr std::array<std::string_view, 16> parameters = {
       "Resize", "Upsample", "Pad",     "Clip",  "Slice",   "Tile",           "Reshape",     "Expand",
       "Range",  "TopK",     "Dropout", "Equal", "Greater", "GreaterOrEqual", "LessOrEqual", "Less"};
-  return isOneOf(op, parameters) || (op == "BatchNormalization" && index > 2) ||
+  return (index > 0 && isOneOf(op, parameters)) || (op == "BatchNormalization" && index > 2) ||
          ((op == "SoftmaxCrossEntropyLoss" || op == "NegativeLogLikelihoodLoss") && index == 2);
 }
 
@@ -128,9 +133,10 @@ private:
     std::optional<Kind> data;
     bool computes = false; // with an operand that is learned
     std::set<std::string> sources;
-    for (int i = 0; i < node.input_size(); ++i) {
+    const int operands = isOneOf(op, shaped) ? std::min(1, node.input_size()) : node.input_size();
+    for (int i = 0; i < operands; ++i) {
       const auto found = known_.find(node.input(i));
-      if (found == known_.end())
+      if (found == known_.end() || isOneOf(op, without))
         continue;
       if (found->second.kind == Kind::Fixed)
         sources.insert(found->second.sources.begin(), found->second.sources.end());
@@ -142,7 +148,7 @@ private:
         if (const auto found = known_.find(node.input(i)); found != known_.end() && found->second.kind == Kind::Fixed)
           for (const std::string &name : found->second.sources)
             computes |= meet(name, op, i, *data, where);
-    const Known result = data ? Known{kindOf(op, *data, computes), {}} : Known{Kind::Fixed, fixedSources(op, sources)};
+    const Known result = data ? Known{kindOf(op, *data, computes), {}} : Known{Kind::Fixed, sources};
     if ((op == "Sin" || op == "Cos") && node.input_size() == 1)
       noteSines(node.input(0), sources);
     for (const std::string &output : node.output())
@@ -164,13 +170,6 @@ private:
       known_[input.name()] = {Kind::Activation, {}};
     for (const onnx::NodeProto &node : body.node())
       visit(node, describe(FlatNode{&node, 0, 0}));
-  }
-
-  /// Shapes, ranges and comparisons have no source.
-  static std::set<std::string> fixedSources(const std::string &op, const std::set<std::string> &sources) {
-    static constexpr std::array<std::string_view, 5> without = {"Shape", "Size", "Range", "ConstantOfShape",
-                                                                "Constant"};
-    return isOneOf(op, without) ? std::set<std::string>() : sources;
   }
 
   /// Frequencies that positions are multiplied with, before their sine is taken.
