@@ -59,4 +59,7 @@ void requireReadable(const CompileRequest &request);
 /// `ds-opt import`: the train dialect as text. Throws ds::Error.
 std::string importToText(const import::ImportOptions &options);
 
+/// A table of a model's parameters: what each is for, and whether it would be trained. Throws ds::Error.
+std::string parametersOf(import::ImportOptions options);
+
 } // namespace ds::driver

@@ -269,6 +269,8 @@ void GraphImporter::createVariables() {
   function_.walk([&](train::ReadOp op) { used.insert(op.getVariable().str()); });
   function_.walk([&](train::StoreOp op) { used.insert(op.getVariable().str()); });
   function_.walk([&](train::UpdateAverageOp op) { used.insert(op.getVariable().str()); });
+  if (options_.parameters)
+    *options_.parameters = variables_.table(model_, used);
   builder_.setInsertionPointToStart(module_->getBody());
   bool anyTrained = false;
   for (Variable &variable : variables_.all()) {

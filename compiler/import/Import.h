@@ -41,6 +41,8 @@ struct ImportOptions {
   BatchNorm batchNorm = BatchNorm::Refuse;
   /// Bytes of graph structure, weights aside, that are accepted; protobuf multiplies them by about five.
   uint64_t maxBytes = uint64_t(512) << 20;
+  /// Filled, where it is not null, with a table of the model's floats: what each is for, and whether it is trained.
+  std::string *parameters = nullptr;
   /// Distinct elements that one folded constant may have.
   int64_t maxConstantElements = int64_t(1) << 26;
 };

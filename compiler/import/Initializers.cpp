@@ -105,6 +105,7 @@ std::set<std::string> separateMerged(ScannedModel &model, FlatGraph &graph, cons
     model.data.push_back(model.data[size_t(number)]);
     floats[name] = proto.initializer_size() - 1;
     separated.insert(name);
+    model.merged.insert(name);
     return true;
   });
   return separated;

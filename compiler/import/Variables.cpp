@@ -7,6 +7,8 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/Regex.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 using namespace mlir;
@@ -153,6 +155,37 @@ void Variables::classifyByAlgorithm(Variable &variable) {
   variable.optimizer = updated && !variable.parameter;
 }
 
+std::string Variables::table(const ScannedModel &model, const std::set<std::string> &used) const {
+  std::vector<std::array<std::string, 5>> rows = {{"name", "shape", "from", "trained", "why"}};
+  for (const Variable &variable : variables_) {
+    const std::optional<DType> dtype = knownTypeFromOnnx(variable.onnxType);
+    if (!dtype || !ds::isFloat(*dtype))
+      continue;
+    const auto role = roles_.find(variable.name);
+    rows.push_back({variable.name, toString(variable.shape),
+                    model.merged.count(variable.name)      ? "merged"
+                    : model.constants.count(variable.name) ? "constant"
+                    : variable.name.starts_with("onnx::")  ? "folded"
+                    : variable.tensor                      ? "initializer"
+                                                           : "left out",
+                    variable.trainable ? "yes" : "no",
+                    decided_.count(variable.name) ? "--trainable or --frozen"
+                    : !used.count(variable.name)  ? "not read, or folded"
+                    : role != roles_.end()        ? role->second.use
+                    : algorithm_.present          ? "training_info"
+                                                  : "the file says so"});
+  }
+  std::array<size_t, 5> widths{};
+  for (const auto &row : rows)
+    for (size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const auto &row : rows)
+    for (size_t i = 0; i < row.size(); ++i)
+      text += row[i] + (i + 1 < row.size() ? std::string(widths[i] - row[i].size() + 2, ' ') : "\n");
+  return text;
+}
+
 std::string Variables::whatCouldTrain() const {
   constexpr size_t most = 20;
   std::string pattern;
@@ -296,7 +329,7 @@ static std::string guess(const std::deque<Variable> &variables) {
          "learn is trained: " +
          (trained.empty() ? "none" : patternsOf(trained)) +
          (fixed.empty() ? "" : "; and these are not: " + patternsOf(fixed)) +
-         "; --trainable REGEX and --frozen REGEX say otherwise";
+         "; --trainable REGEX and --frozen REGEX say otherwise, and ds-opt import MODEL --parameters says why";
 }
 
 std::vector<std::string> Variables::weightNotes() const {

@@ -51,6 +51,9 @@ public:
 
   bool contains(const std::string &name) const { return names_.count(name) != 0; }
   std::deque<Variable> &all() { return variables_; }
+  /// A line for each float tensor: name, shape, where it stands in the file, whether it is trained, and why. `used` are
+  /// those that the results depend on.
+  std::string table(const ScannedModel &model, const std::set<std::string> &used) const;
   /// What to do where nothing is trained: which initializers there are to train.
   std::string whatCouldTrain() const;
   /// The elements, read from the file.

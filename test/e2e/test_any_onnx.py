@@ -82,6 +82,14 @@ def test_weights_meet_data_through_other_nodes(tools, tmp_path):
     assert trained(tools, model, tmp_path)[0] == {"g", "v", "head"}
 
 
+def test_a_table_says_what_is_trained_and_why(tools, tmp_path):
+    nodes = [constant("fc_w", values(3, CLASSES)), helper.make_node("Gemm", ["x", "fc_w", "fc_b"], ["y"], name="fc"), ]
+    model = file_of(tmp_path / "m.onnx", nodes, {"fc_b": values(CLASSES)}, ["?", 3])
+    lines = [re.split(" {2,}", line) for line in tools("ds-opt", "import", model, "--parameters", "--frozen", "_b$").stdout.splitlines()]
+    assert lines == [["name", "shape", "from", "trained", "why"], ["fc_b", "[5]", "initializer", "no", "--trainable or --frozen"],
+                     ["fc_w", "[3, 5]", "constant", "yes", "factor of node 'fc' (Gemm, opset 13)"]]
+
+
 @pytest.mark.parametrize("size", ["?", -1, None, "unk__1", "p2o.DynamicDimension.0"], ids=str)
 def test_a_first_dimension_without_a_name_is_the_batch(tools, tmp_path, size):
     nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("ReduceMean", ["h"], ["y"], axes=[1], keepdims=0)]

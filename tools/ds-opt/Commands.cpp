@@ -580,15 +580,18 @@ int ds::tool::runCommand(int argc, char **argv) {
 
   ModelArguments importArguments;
   std::string importOutput;
+  bool listParameters = false;
   CLI::App *importCommand = app.add_subcommand("import", "print a model in the train dialect");
   importArguments.add(*importCommand);
+  importCommand->add_flag("--parameters", listParameters, "print what each weight is for, and whether it is trained");
   importCommand->add_option("-o,--output", importOutput, "file; default: stdout");
   importCommand->callback([&] {
     if (const driver::Lengths lengths = Dims(importArguments.dims).lengths; !lengths.sizes.empty())
       throw Error("--dim " + lengths.dimension + " has several sizes, which only a plan can have; give one");
     refuseOverwriting({"-o", importOutput}, filesOfModel(importArguments.path));
     refuseOverwriting({"-o", importOutput}, std::vector<NamedPath>{{"the weights", importArguments.weights}});
-    deliver(driver::importToText(importArguments.options()), importOutput);
+    const import::ImportOptions options = importArguments.options();
+    deliver(listParameters ? driver::parametersOf(options) : driver::importToText(options), importOutput);
   });
 
   CompileArguments compileArguments;

@@ -22,6 +22,7 @@ struct ScannedModel {
   onnx::ModelProto proto;                      // initializers of the graph without what `data` points to
   std::vector<std::optional<InlineData>> data; // one entry per initializer of the graph
   std::set<std::string> constants;             // initializers that are Constant nodes in the file
+  std::set<std::string> merged;                // initializers that are Identity nodes of another there
 };
 
 /// Reads the protobuf wire format of a ModelProto down to the graph's initializers (Model.7, Graph.5, Tensor.9), skips
