@@ -2,7 +2,6 @@
 #pragma once
 
 #include "compiler/import/Flatten.h"
-#include "compiler/import/Weights.h"
 #include "compiler/import/files/Metadata.h"
 #include "compiler/import/files/WireScan.h"
 
@@ -18,9 +17,5 @@ void liftConstants(ScannedModel &model, FlatGraph &graph);
 /// of another when it wrote the file, as those of fresh norms and copied layers are. A parameter that a module has
 /// twice is one initializer there, and has no Identity. Returns their names.
 std::set<std::string> separateMerged(ScannedModel &model, FlatGraph &graph, const Metadata &metadata);
-
-/// Makes one parameter again of a table that is looked up and of its transposed copy, which the constant folding of an
-/// exporter leaves where a head is tied to an embedding. Returns the tables.
-std::set<std::string> joinTransposedCopies(const ScannedModel &model, FlatGraph &graph, WeightFiles &files);
 
 } // namespace ds::import

@@ -6,6 +6,7 @@
 #include "compiler/import/files/Metadata.h"
 #include "compiler/import/files/WireScan.h"
 
+#include <set>
 #include <string>
 
 namespace ds::import {
@@ -18,5 +19,9 @@ namespace ds::import {
 /// fit several.
 std::string matchWeights(const ScannedModel &model, FlatGraph &graph, Metadata &metadata, WeightFiles &files,
                          const std::string &weights);
+
+/// Makes one parameter again of a table that is looked up and of its transposed copy, which the constant folding of an
+/// exporter leaves where a head is tied to an embedding. Returns the tables.
+std::set<std::string> joinTransposedCopies(const ScannedModel &model, FlatGraph &graph, WeightFiles &files);
 
 } // namespace ds::import

@@ -413,7 +413,7 @@ def with_dims(*dims):
 
 @pytest.mark.parametrize("dims, options, parts", [
     (("batch", "seq"), [], ["'y'", "'seq'", "--dim seq="]),
-    (("batch", None), [], ["'y'", "dimension 1", "--dim"]),
+    (("batch", None), [], ["'y'", "'y_1'", "--dim y_1=N"]),
     (("batch", "seq + huge"), ["--dim", "seq=4"], ["'y'", "huge", "--dim huge="]),
     (("batch", "seq"), ["--dim", "seqq=4"], ["seqq", "'seq'"]),
     (("batch", "seq - 5"), ["--dim", "seq=4"], ["'y'", "seq - 5"]),
