@@ -131,10 +131,12 @@ OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &opt
   if (!options.weights.empty())
     files.openSafetensors(options.weights);
   Metadata metadata = readMetadata(model.proto); // of the exporter; what --weights tells is added
-  const bool told = !metadata.values.empty() || metadata.trainable || algorithm.present;
+  const bool onlyRuns = options.results == ImportOptions::Results::Outputs && !options.parameters;
+  const bool told = !metadata.values.empty() || metadata.trainable || algorithm.present || onlyRuns;
   std::set<std::string> separated;
   if (!told) {
-    liftConstants(model, graph);
+    if (!metadata.fromPyTorch) // whose parameters are initializers
+      liftConstants(model, graph);
     separated = separateMerged(model, graph, metadata);
   }
   const std::string matched =

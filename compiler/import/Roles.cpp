@@ -188,8 +188,9 @@ private:
   /// An initializer, or what was computed from it, is operand `index` of an op on data. Returns whether it is learned.
   bool meet(const std::string &name, const std::string &op, int index, Kind data, const std::string &where) {
     const std::string_view as = learnedAs(op, index);
-    const bool learned =
-        as.empty() ? isOfModule(name) && !wantsConstant(op, index) : isProduct(op, as) || isLearnedTerm(name, op, data);
+    const bool mayBe = !namedByModule_ || !model_.constants.contains(name);
+    const bool learned = mayBe && (as.empty() ? isOfModule(name) && !wantsConstant(op, index)
+                                              : isProduct(op, as) || isLearnedTerm(name, op, data));
     Role &role = roles_[name];
     if (role.use.empty() || (learned && !role.learned))
       role.use = (as.empty() ? "operand " + std::to_string(index) : std::string(as)) + " of " + where;
