@@ -279,7 +279,7 @@ def test_batch_norm_is_exported_in_training_mode(user_module, capsys):
     (["user_models:wrong", "--set=kind=batch"], "instead of the symbol 'batch'"),
     (["user_models:wrong", "--set=kind=vector"], "a floating-point scalar"),
     (["user_models:wrong", "--set=kind=two"], "forward must return one value, the loss"),
-    (["user_models:wrong", "--set=kind=flow"], "data-dependent"),
+    (["user_models:wrong", "--set=kind=flow"], "depends on the values of a tensor"),
     (["user_models:fails"], "raised ValueError: no luck"),
     (["user_models:nothing"], "must return (module, example_inputs), not int"),
     (["user_models:missing"], "has no function 'missing'"),

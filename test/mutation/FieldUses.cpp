@@ -28,6 +28,7 @@ constexpr Row rows[] = {
     {"Plan.config_json", ForPeople, "the configuration; verify --config reads the file"},
     {"Plan.bucket_elements", ForPeople, "what the configuration asks of buckets"},
     {"Plan.pipeline", ForPeople, "how the model was cut"},
+    {"Length.pipeline", ForPeople, "how the model was cut"},
     {"Plan.recompute", ForPeople, "how much is repeated"},
     {"Plan.numerics", Trusted, "make proof compares weights with the class"},
     {"Link.*", ForPeople, "how long reports think that transfers take"},
