@@ -20,6 +20,10 @@ const onnx::TensorProto *floatsOf(const onnx::NodeProto &node) {
 } // namespace
 
 void liftConstants(ScannedModel &model, FlatGraph &graph) {
+  for (const onnx::TensorProto &tensor : model.proto.graph().initializer())
+    if ((tensor.data_type() == 1 || tensor.data_type() == 11) && tensor.dims_size() > 0 &&
+        !model.constants.contains(tensor.name()))
+      return;
   std::erase_if(graph.nodes, [&](const FlatNode &node) {
     const onnx::TensorProto *floats = floatsOf(*node.proto);
     if (!floats)

@@ -10,7 +10,8 @@
 
 namespace ds::import {
 
-/// Makes initializers of Constant nodes of floats, as Paddle's exporter writes weights.
+/// Makes initializers of Constant nodes of floats, as Paddle's exporter writes weights, in a file that has no other
+/// floats as initializers.
 void liftConstants(ScannedModel &model, FlatGraph &graph);
 
 /// Makes initializers of the Identity nodes by which PyTorch's older exporter names parameters whose values were those

@@ -15,6 +15,8 @@
 #include "compiler/import/files/Failure.h"
 #include "core/DType.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -120,6 +122,13 @@ public:
     for (auto &[name, role] : roles_)
       if (role.use.empty() && isOfModule(name))
         role = {.learned = true, .use = "meets no data"};
+    // Who writes weights as Constant nodes has none as initializers; else constants are masks, biases of scores,
+    // tables.
+    if (llvm::any_of(roles_,
+                     [&](const auto &each) { return each.second.learned && !model_.constants.contains(each.first); }))
+      for (const std::string &name : model_.constants)
+        if (const auto found = roles_.find(name); found != roles_.end())
+          found->second.learned = false;
     findMerged();
     return std::move(roles_);
   }
@@ -150,10 +159,10 @@ private:
             computes |= meet(name, op, i, *data, where);
     const Known result = data ? Known{kindOf(op, *data, computes), {}} : Known{Kind::Fixed, sources};
     if ((op == "Sin" || op == "Cos") && node.input_size() == 1)
-      noteSines(node.input(0), sources);
+      noteSines(node.input(0));
     for (const std::string &output : node.output())
       known_[output] = result;
-    if (data && (op == "MatMul" || op == "Mul") && *data == Kind::Counts)
+    if ((op == "MatMul" || op == "Mul") && (data ? *data == Kind::Counts : readsPositions(node)))
       for (const std::string &output : node.output())
         ofCounts_[output] = sources;
     else if (isOneOf(op, movements))
@@ -172,9 +181,16 @@ private:
       visit(node, describe(FlatNode{&node, 0, 0}));
   }
 
+  /// Whether an operand is known and made of no weight.
+  bool readsPositions(const onnx::NodeProto &node) const {
+    return llvm::any_of(node.input(), [&](const std::string &input) {
+      const auto found = known_.find(input);
+      return found != known_.end() && found->second.kind == Kind::Fixed && found->second.sources.empty();
+    });
+  }
+
   /// Frequencies that positions are multiplied with, before their sine is taken.
-  void noteSines(const std::string &angle, const std::set<std::string> &sources) {
-    ofSines_.insert(sources.begin(), sources.end());
+  void noteSines(const std::string &angle) {
     if (const auto found = ofCounts_.find(angle); found != ofCounts_.end())
       ofSines_.insert(found->second.begin(), found->second.end());
   }

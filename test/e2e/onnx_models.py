@@ -4,6 +4,7 @@ A model has an input x [batch, 1], which every training graph needs, initializer
 initializers without dots as constants. Its loss adds up what the nodes made and the mean of x.
 """
 
+import json
 import math
 from pathlib import Path
 
@@ -220,7 +221,9 @@ class Graph:
                   for name, value in self.inputs.items()]
         initializers = [numpy_helper.from_array(value, name) for name, value in (self.parameters | self.constants).items()]
         graph = helper.make_graph(nodes, "small", inputs, [output], initializers)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=IR_VERSION)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=IR_VERSION)
+        helper.set_model_props(model, {"deepstatic.trainable": json.dumps(list(self.parameters))})
+        return model
 
     def write(self, folder: Path) -> Path:
         """model.onnx and data.safetensors in `folder`."""

@@ -75,19 +75,19 @@ def test_scales_of_an_operator_do_not_train(tools, tmp_path):
 def test_weights_meet_data_through_other_nodes(tools, tmp_path):
     """A weight norm, a table that is looked up, and frequencies whose sines are taken."""
     nodes = [helper.make_node("Mul", ["g", "v"], ["w"]), helper.make_node("MatMul", ["x", "w"], ["h"]),
-             helper.make_node("Mul", ["positions", "frequencies"], ["a"]), helper.make_node("Cos", ["a"], ["cos"]),
+             helper.make_node("Cast", ["positions"], ["p"], to=TensorProto.FLOAT), helper.make_node("Mul", ["p", "frequencies"], ["a"]), helper.make_node("Cos", ["a"], ["cos"]),
              helper.make_node("Mul", ["h", "cos"], ["r"]), helper.make_node("MatMul", ["r", "head"], ["y"])]
-    model = file_of(tmp_path / "m.onnx", nodes, {"g": values(1, 4), "v": values(3, 4), "positions": values(4, 1)[:1], "frequencies": values(1, 4),
+    model = file_of(tmp_path / "m.onnx", nodes, {"g": values(1, 4), "v": values(3, 4), "positions": numpy.array([[3]]), "frequencies": values(1, 4),
                                                  "head": values(4, CLASSES)}, ["batch", 3])
     assert trained(tools, model, tmp_path)[0] == {"g", "v", "head"}
 
 
 def test_a_table_says_what_is_trained_and_why(tools, tmp_path):
-    nodes = [constant("fc_w", values(3, CLASSES)), helper.make_node("Gemm", ["x", "fc_w", "fc_b"], ["y"], name="fc"), ]
-    model = file_of(tmp_path / "m.onnx", nodes, {"fc_b": values(CLASSES)}, ["?", 3])
+    nodes = [constant("fc_w", values(3, CLASSES)), constant("fc_b", values(CLASSES)), helper.make_node("Gemm", ["x", "fc_w", "fc_b"], ["y"], name="fc")]
+    model = file_of(tmp_path / "m.onnx", nodes, {}, ["?", 3])
     lines = [re.split(" {2,}", line) for line in tools("ds-opt", "import", model, "--parameters", "--frozen", "_b$").stdout.splitlines()]
-    assert lines == [["name", "shape", "from", "trained", "why"], ["fc_b", "[5]", "initializer", "no", "--trainable or --frozen"],
-                     ["fc_w", "[3, 5]", "constant", "yes", "factor of node 'fc' (Gemm, opset 13)"]]
+    assert lines == [["name", "shape", "from", "trained", "why"], ["fc_w", "[3, 5]", "constant", "yes", "factor of node 'fc' (Gemm, opset 13)"],
+                     ["fc_b", "[5]", "constant", "no", "--trainable or --frozen"]]
 
 
 @pytest.mark.parametrize("size", ["?", -1, None, "unk__1", "p2o.DynamicDimension.0"], ids=str)
