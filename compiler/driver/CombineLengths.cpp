@@ -107,13 +107,12 @@ private:
       *role.mutable_queues() = queues;
       const auto own = role.arenas();
       *role.mutable_arenas() = arenas;
-      for (int a = 0; a < arenas.size(); ++a) {
-        const auto found = std::ranges::find(numbers[i].arenas, uint32_t(a));
-        const bool has = found != numbers[i].arenas.end();
-        role.mutable_arenas(a)->set_bytes(has ? own[int(found - numbers[i].arenas.begin())].bytes() : 0);
-        role.mutable_arenas(a)->set_peak_live_bytes(has ? own[int(found - numbers[i].arenas.begin())].peak_live_bytes()
-                                                        : 0);
+      for (proto::Arena &arena : *role.mutable_arenas()) {
+        arena.clear_bytes();
+        arena.clear_peak_live_bytes();
       }
+      for (int a = 0; a < own.size(); ++a)
+        *role.mutable_arenas(int(numbers[i].arenas[size_t(a)])) = own[a];
     }
   }
 

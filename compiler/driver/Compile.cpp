@@ -372,16 +372,11 @@ void ds::driver::requireReadable(const CompileRequest &request) {
 }
 
 std::string ds::driver::parametersOf(import::ImportOptions options) {
-  MLIRContext context(MLIRContext::Threading::DISABLED);
-  loadDialects(context);
-  DiagnosticCollector diagnostics(context);
   std::string table;
   options.parameters = &table;
   options.results = import::ImportOptions::Results::Outputs; // whatever the loss is
   options.attach.reset();
-  options.dims.try_emplace("batch", 2);
-  if (!import::importModel(context, options))
-    diagnostics.raise("import");
+  importToText(options);
   return table;
 }
 

@@ -270,7 +270,7 @@ void GraphImporter::createVariables() {
   function_.walk([&](train::StoreOp op) { used.insert(op.getVariable().str()); });
   function_.walk([&](train::UpdateAverageOp op) { used.insert(op.getVariable().str()); });
   if (options_.parameters)
-    *options_.parameters = variables_.table(model_, used);
+    *options_.parameters = variables_.table(used);
   builder_.setInsertionPointToStart(module_->getBody());
   bool anyTrained = false;
   for (Variable &variable : variables_.all()) {

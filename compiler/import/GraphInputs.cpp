@@ -69,6 +69,8 @@ std::string shapeText(const Input &input) {
 
 /// What all symbolic dimensions are, and which inputs are cut off.
 void GraphImporter::bindDims(const std::set<std::string> &needed, const std::vector<std::string> &results) {
+  if (options_.parameters) // whatever the batch is
+    dims_.try_emplace("batch", 2);
   if (options_.results == ImportOptions::Results::Loss)
     cutPast(needed, results);
   bindBatch(needed);
@@ -190,7 +192,7 @@ void GraphImporter::checkBatch() const {
   for (const Input &input : inputs) {
     const std::optional<int64_t> fixed =
         !isData(input) || dimsOf(input).empty() ? std::nullopt : fixedSize(dimsOf(input)[0]);
-    if (!fixed || batch == dims_.end() || *fixed == batch->second)
+    if (!fixed || batch == dims_.end() || *fixed == batch->second || options_.parameters)
       continue;
     throw Failure("input '" + input.name() + "' has a first dimension fixed at " + std::to_string(*fixed) + ", but " +
                   (symbolic.empty() ? "the micro-batch" : "'batch', which input '" + symbolic + "' has,") + " is " +

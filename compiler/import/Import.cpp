@@ -133,12 +133,9 @@ OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &opt
   Metadata metadata = readMetadata(model.proto); // of the exporter; what --weights tells is added
   const bool onlyRuns = options.results == ImportOptions::Results::Outputs && !options.parameters;
   const bool told = !metadata.values.empty() || metadata.trainable || algorithm.present || onlyRuns;
-  std::set<std::string> separated;
-  if (!told) {
-    if (!metadata.fromPyTorch) // whose parameters are initializers
-      liftConstants(model, graph);
-    separated = separateMerged(model, graph, metadata);
-  }
+  const bool constantsLearn = !told && liftConstants(model, graph, metadata);
+  if (!told)
+    separateMerged(model, graph, metadata);
   const std::string matched =
       options.weights.empty() ? "" : matchWeights(model, graph, metadata, files, options.weights);
   std::set<std::string> tensors;
@@ -153,8 +150,8 @@ OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &opt
     for (const std::string &table : joinTransposedCopies(model, graph, files))
       emitRemark(NameLoc::get(StringAttr::get(&context, options.path)))
           << "the head has a transposed copy of '" << table << "', so the two are one parameter";
-  if (!separated.empty())
-    emitRemark(NameLoc::get(StringAttr::get(&context, options.path))) << separatedText(separated);
+  if (!model.merged.empty())
+    emitRemark(NameLoc::get(StringAttr::get(&context, options.path))) << separatedText(model.merged);
   std::map<std::string, Role> roles;
   if (told)
     for (const std::string &name : sharedNormScales(graph))
@@ -163,7 +160,7 @@ OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &opt
           << "' scales several LayerNormalization nodes; if the module has one scale each, the "
           << "exporter merged equal ones: export with optimize=False" << saysMore("optimized-export");
   else
-    roles = rolesOf(model, graph, files, metadata.fromPyTorch);
+    roles = rolesOf(model, graph, files, metadata.fromPyTorch, constantsLearn);
   if (const std::string note = foldedText(roles, metadata, files, options.weights); !note.empty())
     emitRemark(NameLoc::get(StringAttr::get(&context, options.path))) << note;
   OwningOpRef<ModuleOp> module =

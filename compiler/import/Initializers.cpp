@@ -3,6 +3,8 @@
 
 #include <map>
 #include <regex>
+#include <set>
+#include <string>
 
 namespace ds::import {
 namespace {
@@ -19,11 +21,13 @@ const onnx::TensorProto *floatsOf(const onnx::NodeProto &node) {
 
 } // namespace
 
-void liftConstants(ScannedModel &model, FlatGraph &graph) {
+bool liftConstants(ScannedModel &model, FlatGraph &graph, const Metadata &metadata) {
+  if (metadata.fromPyTorch)
+    return false;
   for (const onnx::TensorProto &tensor : model.proto.graph().initializer())
     if ((tensor.data_type() == 1 || tensor.data_type() == 11) && tensor.dims_size() > 0 &&
         !model.constants.contains(tensor.name()))
-      return;
+      return false;
   std::erase_if(graph.nodes, [&](const FlatNode &node) {
     const onnx::TensorProto *floats = floatsOf(*node.proto);
     if (!floats)
@@ -35,14 +39,15 @@ void liftConstants(ScannedModel &model, FlatGraph &graph) {
     model.constants.insert(tensor.name());
     return true;
   });
+  return true;
 }
 
-std::set<std::string> separateMerged(ScannedModel &model, FlatGraph &graph, const Metadata &metadata) {
-  std::set<std::string> separated, outputs;
+void separateMerged(ScannedModel &model, FlatGraph &graph, const Metadata &metadata) {
   if (!metadata.fromPyTorch)
-    return separated;
+    return;
   static const std::regex ofModule("[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z0-9_]+)*|onnx::[A-Za-z]+_[0-9]+");
   onnx::GraphProto &proto = *model.proto.mutable_graph();
+  std::set<std::string> outputs;
   std::map<std::string, int> floats; // number of an initializer
   for (int i = 0; i < proto.initializer_size(); ++i)
     if (const int type = proto.initializer(i).data_type(); type == 1 || type == 11)
@@ -62,11 +67,9 @@ std::set<std::string> separateMerged(ScannedModel &model, FlatGraph &graph, cons
     tensor.set_name(name);
     model.data.push_back(model.data[size_t(number)]);
     floats[name] = proto.initializer_size() - 1;
-    separated.insert(name);
     model.merged.insert(name);
     return true;
   });
-  return separated;
 }
 
 } // namespace ds::import

@@ -94,8 +94,8 @@ bool wantsConstant(std::string_view op, int index) {
 
 class Walk {
 public:
-  Walk(const ScannedModel &model, WeightFiles &files, bool namedByModule)
-      : model_(model), files_(files), namedByModule_(namedByModule) {
+  Walk(const ScannedModel &model, WeightFiles &files, bool namedByModule, bool constantsLearn)
+      : model_(model), files_(files), namedByModule_(namedByModule), constantsLearn_(constantsLearn) {
     const onnx::GraphProto &graph = model.proto.graph();
     for (int i = 0; i < graph.initializer_size(); ++i) {
       const onnx::TensorProto &tensor = graph.initializer(i);
@@ -122,13 +122,6 @@ public:
     for (auto &[name, role] : roles_)
       if (role.use.empty() && isOfModule(name))
         role = {.learned = true, .use = "meets no data"};
-    // Who writes weights as Constant nodes has none as initializers; else constants are masks, biases of scores,
-    // tables.
-    if (llvm::any_of(roles_,
-                     [&](const auto &each) { return each.second.learned && !model_.constants.contains(each.first); }))
-      for (const std::string &name : model_.constants)
-        if (const auto found = roles_.find(name); found != roles_.end())
-          found->second.learned = false;
     findMerged();
     return std::move(roles_);
   }
@@ -204,21 +197,22 @@ private:
   /// An initializer, or what was computed from it, is operand `index` of an op on data. Returns whether it is learned.
   bool meet(const std::string &name, const std::string &op, int index, Kind data, const std::string &where) {
     const std::string_view as = learnedAs(op, index);
-    const bool mayBe = !namedByModule_ || !model_.constants.contains(name);
+    const bool mayBe = constantsLearn_ || !model_.constants.contains(name);
     const bool learned = mayBe && (as.empty() ? isOfModule(name) && !wantsConstant(op, index)
                                               : isProduct(op, as) || isLearnedTerm(name, op, data));
     Role &role = roles_[name];
     if (role.use.empty() || (learned && !role.learned))
       role.use = (as.empty() ? "operand " + std::to_string(index) : std::string(as)) + " of " + where;
     role.learned |= learned;
-    readers_[name] += learned;
+    products_[name] += learned && as != "table";
     return learned;
   }
 
-  /// A part that a module calls several times has its factors read as often as its scales.
+  /// A part that a module calls several times has its factors read as often as its scales. A head that is tied to a
+  /// table is one product.
   void findMerged() {
     std::vector<std::string> shared;
-    for (const auto &[name, readers] : readers_) {
+    for (const auto &[name, readers] : products_) {
       const int dims = model_.proto.graph().initializer(numbers_.at(name)).dims_size();
       if (readers > 1 && dims > 1)
         return;
@@ -304,20 +298,20 @@ private:
 
   const ScannedModel &model_;
   WeightFiles &files_;
-  const bool namedByModule_;
+  const bool namedByModule_, constantsLearn_;
   std::map<std::string, int> numbers_; // of initializers
   std::map<std::string, Known> known_;
   std::map<std::string, std::set<std::string>> ofCounts_; // products of positions: what they were multiplied with
   std::set<std::string> ofSines_;
   std::map<std::string, Role> roles_;
-  std::map<std::string, int> readers_; // nodes that learn it
+  std::map<std::string, int> products_; // nodes that learn it, but for lookups
 };
 
 } // namespace
 
 std::map<std::string, Role> rolesOf(const ScannedModel &model, const FlatGraph &graph, WeightFiles &files,
-                                    bool namedByModule) {
-  return Walk(model, files, namedByModule).run(graph);
+                                    bool namedByModule, bool constantsLearn) {
+  return Walk(model, files, namedByModule, constantsLearn).run(graph);
 }
 
 } // namespace ds::import

@@ -22,8 +22,9 @@ struct Role {
 /// convolved, looked up, or added to activations is learned; what an operator wants constant (scales, pads, bounds,
 /// class weights, running statistics), masks, tables of sines, and what data are normalized with are not. Through ops
 /// on initializers alone, as a transpose or a weight norm, a role goes to all that they read. `namedByModule` says that
-/// initializers are the parameters and buffers of a PyTorch module, since its exporter writes other constants as nodes.
+/// initializers are the parameters and buffers of a PyTorch module, since its exporter writes other constants as nodes;
+/// `constantsLearn` that weights are Constant nodes (liftConstants), which elsewhere are masks and tables.
 std::map<std::string, Role> rolesOf(const ScannedModel &model, const FlatGraph &graph, WeightFiles &files,
-                                    bool namedByModule);
+                                    bool namedByModule, bool constantsLearn);
 
 } // namespace ds::import

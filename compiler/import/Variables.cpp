@@ -52,7 +52,8 @@ static void requireFreeNames(const std::deque<Variable> &variables) {
 Variables::Variables(const ScannedModel &model, const Metadata &metadata, const TrainingAlgorithm &algorithm,
                      const ImportOptions &options, WeightFiles &files, const std::set<std::string> &outside,
                      const std::set<std::string> &differentiated, const std::map<std::string, Role> &roles)
-    : metadata_(metadata), algorithm_(algorithm), files_(files), roles_(roles), weights_(options.weights) {
+    : model_(model), metadata_(metadata), algorithm_(algorithm), files_(files), roles_(roles),
+      weights_(options.weights) {
   addInitializers(model);
   addLeftOut(model.proto.graph());
   addOutside(outside);
@@ -140,7 +141,7 @@ void Variables::classify(Variable &variable) {
   else if (const auto role = roles_.find(variable.name); role != roles_.end())
     variable.parameter = role->second.learned;
   else
-    variable.parameter = looksTrained(variable);
+    variable.parameter = looksTrained(variable) && !model_.constants.count(variable.name);
   variable.parameter &= isFloat;
   variable.trainable = variable.parameter && (!metadata_.trainable || metadata_.trainable->count(variable.name) != 0);
   variable.persistent = variable.parameter || (note != metadata_.values.end() && note->second.persistent);
@@ -155,7 +156,7 @@ void Variables::classifyByAlgorithm(Variable &variable) {
   variable.optimizer = updated && !variable.parameter;
 }
 
-std::string Variables::table(const ScannedModel &model, const std::set<std::string> &used) const {
+std::string Variables::table(const std::set<std::string> &used) const {
   std::vector<std::array<std::string, 5>> rows = {{"name", "shape", "from", "trained", "why"}};
   for (const Variable &variable : variables_) {
     const std::optional<DType> dtype = knownTypeFromOnnx(variable.onnxType);
@@ -163,11 +164,11 @@ std::string Variables::table(const ScannedModel &model, const std::set<std::stri
       continue;
     const auto role = roles_.find(variable.name);
     rows.push_back({variable.name, toString(variable.shape),
-                    model.merged.count(variable.name)      ? "merged"
-                    : model.constants.count(variable.name) ? "constant"
-                    : variable.name.starts_with("onnx::")  ? "folded"
-                    : variable.tensor                      ? "initializer"
-                                                           : "left out",
+                    model_.merged.count(variable.name)      ? "merged"
+                    : model_.constants.count(variable.name) ? "constant"
+                    : variable.name.starts_with("onnx::")   ? "folded"
+                    : variable.tensor                       ? "initializer"
+                                                            : "left out",
                     variable.trainable ? "yes" : "no",
                     decided_.count(variable.name) ? "--trainable or --frozen"
                     : !used.count(variable.name)  ? "not read, or folded"

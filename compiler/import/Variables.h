@@ -53,7 +53,7 @@ public:
   std::deque<Variable> &all() { return variables_; }
   /// A line for each float tensor: name, shape, where it stands in the file, whether it is trained, and why. `used` are
   /// those that the results depend on.
-  std::string table(const ScannedModel &model, const std::set<std::string> &used) const;
+  std::string table(const std::set<std::string> &used) const;
   /// What to do where nothing is trained: which initializers there are to train.
   std::string whatCouldTrain() const;
   /// The elements, read from the file.
@@ -79,6 +79,7 @@ private:
   void findNames();
   [[noreturn]] void refuseMissing() const;
 
+  const ScannedModel &model_;
   const Metadata &metadata_;
   const TrainingAlgorithm &algorithm_;
   WeightFiles &files_;

@@ -236,7 +236,8 @@ def loss_of(spec, word):
 
 def beside_one_rank(choice) -> dict:
     """The same training on one rank, where all of it lies in device memory."""
-    kept = ("precision", "fp16.", "--without", "--machine", "optimizer", "scheduler", "gradient_clipping", "deepstatic.loss", "deepstatic.parameter_groups", "--dim",
+    kept = ("precision", "fp16.", "--without", "--machine", "optimizer", "scheduler", "gradient_clipping", "deepstatic.loss",
+            "deepstatic.parameter_groups", "--dim",
             "train_micro", "deepstatic.delayed_update")
     one = {axis: value for axis, value in choice.items() if axis.startswith(kept)}
     if "deepstatic.delayed_update" in one:

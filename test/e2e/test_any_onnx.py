@@ -82,9 +82,10 @@ def test_weights_meet_data_through_other_nodes(tools, tmp_path):
     assert trained(tools, model, tmp_path)[0] == {"g", "v", "head"}
 
 
-def test_a_table_says_what_is_trained_and_why(tools, tmp_path):
+@pytest.mark.parametrize("batch", ["?", 1])
+def test_a_table_says_what_is_trained_and_why(tools, tmp_path, batch):
     nodes = [constant("fc_w", values(3, CLASSES)), constant("fc_b", values(CLASSES)), helper.make_node("Gemm", ["x", "fc_w", "fc_b"], ["y"], name="fc")]
-    model = file_of(tmp_path / "m.onnx", nodes, {}, ["?", 3])
+    model = file_of(tmp_path / "m.onnx", nodes, {}, [batch, 3])
     lines = [re.split(" {2,}", line) for line in tools("ds-opt", "import", model, "--parameters", "--frozen", "_b$").stdout.splitlines()]
     assert lines == [["name", "shape", "from", "trained", "why"], ["fc_w", "[3, 5]", "constant", "yes", "factor of node 'fc' (Gemm, opset 13)"],
                      ["fc_b", "[5]", "constant", "no", "--trainable or --frozen"]]
@@ -154,10 +155,13 @@ def test_parameters_that_an_exporter_merged_are_apart(tools, tmp_path, tied, fol
     assert numpy.allclose(losses, losses_of_pytorch(net, x, labels), atol=1e-5), losses
 
 
-def test_scales_that_a_tool_merged_without_a_trace_are_refused(tools, tmp_path):
+@pytest.mark.parametrize("tied", [False, True])
+def test_scales_that_a_tool_merged_without_a_trace_are_refused(tools, tmp_path, tied):
     """As onnxsim does: it takes the Identity nodes away."""
     nodes = [helper.make_node("MatMul", ["x", "w1"], ["a"]), helper.make_node("LayerNormalization", ["a", "ones", "zeros"], ["b"]),
              helper.make_node("MatMul", ["b", "w2"], ["c"]), helper.make_node("LayerNormalization", ["c", "ones", "zeros"], ["y"])]
+    if tied:  # a table that is the head, too, is no module called twice
+        nodes += [helper.make_node("ArgMax", ["x"], ["ids"], axis=1), helper.make_node("Gather", ["w2", "ids"], ["row"])]
     weights = {"w1": values(3, CLASSES), "w2": values(CLASSES, CLASSES), "ones": numpy.ones(CLASSES, numpy.float32),
                "zeros": numpy.zeros(CLASSES, numpy.float32)}
     model = file_of(tmp_path / "m.onnx", nodes, weights, ["batch", 3], opset=17)

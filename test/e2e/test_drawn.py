@@ -67,6 +67,11 @@ def test_every_honoured_key_is_drawn():
     assert [key for key in honoured if key not in configs.AXES and key not in configs.WITHIN] == []
 
 
+def test_every_pass_that_can_be_left_out_is_drawn():
+    header = (REPOSITORY / "compiler" / "passes" / "Passes.h").read_text()
+    assert re.findall(r'"(ds-[a-z-]+)"', header.split("optionalPasses = {")[1].split("};")[0]) == configs.OPTIONAL
+
+
 def test_the_page_says_what_is_drawn(drawn):
     before = PAGE.read_text() if PAGE.exists() else ""
     bugs = before[before.index(page.PLANTED_HEAD):] if page.PLANTED_HEAD in before else page.planted([])
