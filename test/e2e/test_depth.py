@@ -17,7 +17,7 @@ def chain(path, nodes, step):
     made = [helper.make_node("Mul", ["x", "a.weight"], ["v0"])]
     made += [helper.make_node(*step(i, f"v{i}"), [f"v{i + 1}"]) for i in range(nodes)]
     made.append(helper.make_node("ReduceMean", [f"v{nodes}"], ["loss"], keepdims=0))
-    weights = {"a.weight": numpy.ones(4, numpy.float32), "m.weight": numpy.eye(4, dtype=numpy.float32)}
+    weights = {"a.weight": numpy.array([1, 0.5, 2, 1], numpy.float32), "m.weight": numpy.eye(4, dtype=numpy.float32)}
     graph = helper.make_graph(made, "chain", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 4])],
                               [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])],
                               [numpy_helper.from_array(value, name) for name, value in weights.items()])

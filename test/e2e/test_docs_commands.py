@@ -64,6 +64,17 @@ python models/prepare_data.py text /usr/share/common-licenses/GPL-3 --seq 128 --
 echo '{"train_micro_batch_size_per_gpu": 2, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}}' >ds_config.json
 """
 # What a page presupposes, as lines of a shell.
+PADDLE = """
+python - <<'END'
+import numpy, onnx
+from onnx import TensorProto, helper, numpy_helper
+constants = [helper.make_node("Constant", [], [name], value=numpy_helper.from_array(numpy.ones(shape, numpy.float32)))
+             for name, shape in (("fc_w", (3, 5)), ("fc_b", 5))]
+x, y = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["?", 3]), helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+graph = helper.make_graph([*constants, helper.make_node("Gemm", ["x", "fc_w", "fc_b"], ["y"], name="fc")], "g", [x], [y])
+onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), "paddle.onnx")
+END
+"""
 SCENES = {
     "README.md": "",
     "models/README.md": "",
@@ -77,6 +88,7 @@ SCENES = {
     "docs/hugging-face.md": LLAMA,
     "docs/lengths.md": "",
     "docs/loss.md": "head -c 3000 /usr/share/common-licenses/GPL-2 >a.txt; head -c 200 /usr/share/common-licenses/GPL-3 >b.txt; head -c 700 a.txt >c.txt",
+    "docs/onnx.md": PADDLE,
     "docs/runs.md": SMALLER + """
 ds-opt compile gpt2 --config ds_config.json --set optimizer.params.lr=1e30 --set gradient_clipping=0 -o llama.dsplan
 cp text.safetensors d.safetensors; mkdir shards

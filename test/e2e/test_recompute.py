@@ -125,7 +125,7 @@ def test_the_floor_that_is_named_can_be_met(case, model):
     assert arena(report) == least
     assert this.run(plan)[0] == this.run(this.compile("none")[0])[0]
     error = this.refused("auto", least - 1)
-    assert " 1 more than " in error and f"{floor} would do" in error
+    assert " 1 B more than " in error and f"{floor} would do" in error
     assert "computed again in " in error
 
 

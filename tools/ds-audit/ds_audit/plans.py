@@ -101,9 +101,6 @@ def of_sizes(plan):
         del one.inputs[:], one.shorter[:]
         one.inputs.extend(length.inputs)
         one.reference.CopyFrom(length.reference)
-        one.ClearField("pipeline")
-        if length.HasField("pipeline"):
-            one.pipeline.CopyFrom(length.pipeline)
         for role, own in zip(one.roles, length.roles):
             del role.buffers[sum(buffer.scope == 1 for buffer in role.buffers):], role.events[:], role.routines[:], role.programs[:]  # 1: PLAN
             role.MergeFrom(own)
