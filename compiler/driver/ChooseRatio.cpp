@@ -27,31 +27,46 @@ CompileRequest withRatio(CompileRequest request, int leaves, const std::string &
   return request;
 }
 
-/// How many parts are to leave, and why.
-std::pair<int, std::string> choose(const CompileRequest &request, const Planner &plan) {
-  const TriedPlan all = tryPlan(withRatio(request, parts, ""), plan);
+struct Choice {
+  int leaves;
+  CompileResult result; // a plan file's
+  std::string why;
+};
+
+Choice choose(const CompileRequest &request, const Planner &plan) {
+  TriedPlan all = tryPlan(withRatio(request, parts, ""), plan);
   if (!all.time)
-    return {parts, "the machine file does not say how fast links are, so that nothing says how long a step takes"};
-  std::pair<int, double> best{parts, all.time->step};
-  double waits = all.time->waits;
-  for (int leaves = parts - 1; leaves >= 0 && waits > worthRatio * best.second; --leaves) {
-    const TriedPlan fewer = tryPlan(withRatio(request, leaves, ""), plan);
+    return {parts, std::move(all.result),
+            "the machine file does not say how fast links are, so that nothing says how long a step takes"};
+  if (!all.fitsDevice)
+    return {parts, std::move(all.result), "even where all of it leaves, device memory is too small"};
+  const double whole = all.time->step;
+  double shortest = whole, waits = all.time->waits;
+  Choice best{parts, std::move(all.result), "no step that fits into memory is a hundredth shorter"};
+  for (int leaves = parts - 1; leaves >= 0 && waits > worthRatio * shortest; --leaves) {
+    TriedPlan fewer = tryPlan(withRatio(request, leaves, ""), plan);
     if (!fewer.fits)
       break;
     waits = fewer.time->waits;
-    if (fewer.time->step < (1 - worthRatio) * best.second)
-      best = {leaves, fewer.time->step};
+    if (fewer.time->step < (1 - worthRatio) * shortest) {
+      shortest = fewer.time->step;
+      best = {leaves, std::move(fewer.result),
+              "a step is " + percent(1 - shortest / whole) + " shorter than where all of it leaves"};
+    }
   }
-  const double gain = 1 - best.second / all.time->step;
-  return {best.first, best.first == parts ? "no step that fits into memory is a hundredth shorter"
-                                          : "a step is " + percent(gain) + " shorter than where all of it leaves"};
+  return best;
 }
 
 } // namespace
 
 CompileResult ds::driver::compileWithRatio(const CompileRequest &request, const Planner &plan) {
-  const auto [leaves, why] = choose(request, plan);
-  return plan(withRatio(request, leaves, why));
+  Choice choice = choose(request, plan);
+  if (request.emit != Emit::PlanFile)
+    return plan(withRatio(request, choice.leaves, choice.why));
+  for (config::AutoValue &value : choice.result.autos)
+    if (value.path == path)
+      value.why = choice.why;
+  return std::move(choice.result);
 }
 
 void ds::driver::noteRatio(mlir::ModuleOp planned, const config::Config &config) {

@@ -17,7 +17,7 @@ using namespace ds::driver;
 
 namespace {
 
-constexpr int64_t maxTries = 32;  // levels above the one that needs as little as the highest
+constexpr int64_t maxTries = 8;   // levels above the one that needs as little as the highest
 constexpr int64_t maxReturns = 8; // activations that are tried to stay after all
 constexpr int64_t firstTries = 8; // levels, evenly from the lowest to the highest
 
@@ -76,15 +76,18 @@ LevelSearch::Planned LevelSearch::at(int64_t level) {
       {&OffloadOptions::sparesHostMemory, true},
       {&OffloadOptions::gradientsInFiles, true}};
   OffloadOptions best = options_.offload;
-  for (const auto &[option, saves] : savings) { // one on top of the other: one alone may need more
-    if (!lacksHostMemory(*planned))
-      break;
-    if (std::exchange(options_.offload.*option, saves) == saves)
-      continue;
-    if (OwningOpRef<ModuleOp> other = makePlan(); hostBytes(*other) < hostBytes(*planned)) {
-      planned = std::move(other);
-      best = options_.offload;
+  if (!spared_ && lacksHostMemory(*planned)) {
+    for (const auto &[option, saves] : savings) { // one on top of the other: one alone may need more
+      if (std::exchange(options_.offload.*option, saves) == saves)
+        continue;
+      if (OwningOpRef<ModuleOp> other = makePlan(); hostBytes(*other) < hostBytes(*planned)) {
+        planned = std::move(other);
+        best = options_.offload;
+      }
+      if (!lacksHostMemory(*planned))
+        break;
     }
+    spared_ = lacksHostMemory(*planned);
   }
   options_.offload = best;
   return {.level = summaryOf(*planned).getLevel(),

@@ -71,6 +71,7 @@ private:
   mlir::ModuleOp module_;
   CompileOptions options_;
   const DiagnosticCollector &diagnostics_;
+  bool spared_ = false; // what spares host memory was tried, and more is lacking: not tried at each level anew
 };
 
 /// What ds-choose-recompute has chosen for a planned module; nothing where it was not asked.

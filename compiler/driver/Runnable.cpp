@@ -15,7 +15,8 @@ using namespace ds::driver;
 namespace {
 
 constexpr int minCapability = 80; // of the devices that kernels/cuda is built for
-constexpr int maxCommands = 4000; // of a plan that is made again: a second or so each
+constexpr int maxCommands = 4000;        // of a plan that is made again: a second or so each
+constexpr int maxSearchedCommands = 400; // where what leaves is searched for: some 50 plans for one
 
 struct Change {
   std::string what;
@@ -66,11 +67,11 @@ struct Advice {
 
 Advice adviceFor(const CompileRequest &request, const plan::proto::Plan &plan) {
   Advice advice;
-  if (commandsOf(plan) > maxCommands)
-    return advice;
   config::ConfigOverrides ranks;
   ranks.ranks = request.overrides.ranks;
   const config::Config config = config::resolveConfig(plan.config_json(), ranks);
+  if (commandsOf(plan) > (config.offloadAuto ? maxSearchedCommands : maxCommands))
+    return advice;
   for (const Change &change : changesOf(config, plan)) {
     CompileRequest changed = request;
     changed.emit = Emit::PlanFile;

@@ -3,29 +3,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 using namespace ds;
 using namespace ds::driver;
 
-static bool fits(const plan::proto::Plan &plan) {
-  const plan::proto::Machine &machine = plan.machine();
-  return std::ranges::all_of(plan.roles(), [&](const plan::proto::Role &role) {
-    uint64_t device = machine.reserve(), host = 0;
-    for (const plan::proto::Arena &arena : role.arenas()) {
-      device += arena.space() == "device" ? arena.bytes() : 0;
-      host += arena.space() == "host" ? arena.bytes() : 0;
-    }
-    return (machine.device_memory() == 0 || device <= machine.device_memory()) &&
-           (machine.host_memory() == 0 || host <= machine.host_memory());
-  });
+/// Whether every role's arenas in `space`, beside `reserve` bytes, are within `memory`; 0 bytes of it are unknown.
+static bool fits(const plan::proto::Plan &plan, std::string_view space, uint64_t reserve, uint64_t memory) {
+  return memory == 0 || std::ranges::all_of(plan.roles(), [&](const plan::proto::Role &role) {
+           uint64_t bytes = reserve;
+           for (const plan::proto::Arena &arena : role.arenas())
+             bytes += arena.space() == space ? arena.bytes() : 0;
+           return bytes <= memory;
+         });
 }
 
 TriedPlan ds::driver::tryPlan(CompileRequest request, const Planner &plan) {
   request.emit = Emit::PlanFile;
   TriedPlan tried{.result = plan(request), .time = {}};
   tried.time = stepTime(tried.result.plan);
-  tried.fits = fits(tried.result.plan);
+  const plan::proto::Machine &machine = tried.result.plan.machine();
+  tried.fitsDevice = fits(tried.result.plan, "device", machine.reserve(), machine.device_memory());
+  tried.fits = tried.fitsDevice && fits(tried.result.plan, "host", 0, machine.host_memory());
   return tried;
 }
 

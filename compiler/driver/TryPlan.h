@@ -17,6 +17,7 @@ struct TriedPlan {
   CompileResult result;
   std::optional<StepTime> time; ///< nothing where a link is unknown
   bool fits = false;            ///< into device and host memory, as far as the machine says
+  bool fitsDevice = false;      ///< into device memory
 };
 
 /// Whatever the request is to print.
