@@ -14,7 +14,7 @@ using namespace ds::driver;
 
 namespace {
 
-constexpr int minCapability = 80; // of the devices that kernels/cuda is built for
+constexpr int minCapability = 80;        // of the devices that kernels/cuda is built for
 constexpr int maxCommands = 4000;        // of a plan that is made again: a second or so each
 constexpr int maxSearchedCommands = 400; // where what leaves is searched for: some 50 plans for one
 

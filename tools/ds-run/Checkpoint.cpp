@@ -12,7 +12,9 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <spawn.h>
 #include <string>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
@@ -30,31 +32,62 @@ void verify(const std::string &folder) {
               "; copy it from where it is whole, or use another checkpoint");
 }
 
-[[noreturn]] void convert(const CheckpointArguments &arguments) {
+/// Runs models/NAME.py, which reads files of others by their own libraries, and says what it refuses itself. Returns
+/// its exit code.
+int runScript(const std::string &name, std::vector<std::string> arguments) {
   const std::filesystem::path script =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../share/deepstatic/models/from_deepspeed.py";
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../share/deepstatic/models" / (name + ".py");
   if (!std::filesystem::exists(script))
-    throw Error(script.lexically_normal().string() + ", which reads DeepSpeed's files, is missing; install DeepStatic "
-                                                     "as a whole");
-  ::execlp("python3", "python3", script.c_str(), "--", arguments.source.c_str(), arguments.folder.c_str(), nullptr);
-  throw Error(std::string("python3, which reads DeepSpeed's files, cannot be started: ") + std::strerror(errno) +
-              "; activate the Python environment that wrote them");
+    throw Error(script.lexically_normal().string() + " is missing; install DeepStatic as a whole");
+  arguments.insert(arguments.begin(), {"python3", script.string(), "--"});
+  std::vector<char *> words;
+  for (std::string &argument : arguments)
+    words.push_back(argument.data());
+  words.push_back(nullptr);
+  pid_t child = 0;
+  if (const int code = ::posix_spawnp(&child, "python3", nullptr, nullptr, words.data(), environ); code != 0)
+    throw Error("python3, which runs " + script.filename().string() + ", cannot be started: " + std::strerror(code) +
+                "; activate the Python environment that has the package onnx, or for DeepSpeed's files PyTorch");
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+struct PassingFile {
+  const std::string path;
+  ~PassingFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+};
+
+/// The values pass through a file beside the result.
+int exportOnnx(const runtime::SavedWeights &weights, const ExportArguments &arguments) {
+  const PassingFile file{arguments.onnx + ".weights.part"};
+  runtime::exportSafetensors(weights, file.path);
+  return runScript("to_onnx", {file.path, arguments.like, arguments.onnx});
 }
 
 } // namespace
 
-void checkpoint(const CheckpointArguments &arguments) {
+int checkpoint(const CheckpointArguments &arguments) {
   if (arguments.action == CheckpointArguments::Action::Convert)
-    convert(arguments);
+    return runScript("from_deepspeed", {arguments.source, arguments.folder});
   if (arguments.action == CheckpointArguments::Action::Verify)
     verify(arguments.folder);
   else
     std::fputs(runtime::checkpointTable(arguments.folder).c_str(), stdout);
+  return 0;
 }
 
-void exportWeights(const ExportArguments &arguments) {
-  refuseOverwriting({"-o", arguments.output}, std::vector<NamedPath>{{"what it is made of,", arguments.source}});
+int exportWeights(const ExportArguments &arguments) {
+  const std::vector<NamedPath> read = {{"what it is made of,", arguments.source}, {"--like", arguments.like}};
+  refuseOverwriting({"-o", arguments.output}, read);
+  refuseOverwriting({"--onnx", arguments.onnx}, read);
   const runtime::SavedWeights weights(arguments.source);
+  if (!arguments.onnx.empty())
+    return exportOnnx(weights, arguments);
   if (!arguments.output.empty()) {
     runtime::exportSafetensors(weights, arguments.output);
   } else {
@@ -65,6 +98,7 @@ void exportWeights(const ExportArguments &arguments) {
   const std::string what = arguments.adapter ? "the adapters" : std::to_string(weights.tensors().size()) + " tensors";
   std::printf("wrote %s: %s of %s\n", (arguments.output.empty() ? arguments.folder : arguments.output).c_str(),
               what.c_str(), weights.path().c_str());
+  return 0;
 }
 
 } // namespace ds::run

@@ -5,11 +5,12 @@
 
 namespace ds::run {
 
-/// ds-run checkpoint ls|verify|convert. Convert does not return where it succeeds: models/from_deepspeed.py takes the
-/// process's place, since PyTorch is what reads PyTorch's files. Throws ds::Error, also for a damaged checkpoint.
-void checkpoint(const CheckpointArguments &arguments);
+/// ds-run checkpoint ls|verify|convert. Files of DeepSpeed are converted by models/from_deepspeed.py, since PyTorch is
+/// what reads PyTorch's files. Returns the exit code. Throws ds::Error, also for a damaged checkpoint.
+int checkpoint(const CheckpointArguments &arguments);
 
-/// ds-run export: weights of a checkpoint as one file, or as a folder for transformers. Throws ds::Error.
-void exportWeights(const ExportArguments &arguments);
+/// ds-run export: weights of a checkpoint as one file, as a folder for transformers, or by models/to_onnx.py as an ONNX
+/// file. Returns the exit code. Throws ds::Error.
+int exportWeights(const ExportArguments &arguments);
 
 } // namespace ds::run

@@ -16,17 +16,21 @@ void addExport(CLI::App &root, ExportArguments &asked) {
       "  ds-run export run -o w.safetensors                 # float32, names as in PyTorch\n"
       "  ds-run export run --hf trained --like llama-saved   # types, shards, configuration, tokenizer of "
       "llama-saved\n"
-      "  ds-run export run --hf lora --like llama-saved --adapter   # what --lora trained, as peft loads it\n\n"
-      "docs/hugging-face.md has an example.");
+      "  ds-run export run --hf lora --like llama-saved --adapter   # what --lora trained, as peft loads it\n"
+      "  ds-run export run --onnx trained.onnx --like model.onnx   # the graph of model.onnx with the trained "
+      "values\n\n"
+      "docs/hugging-face.md and docs/any-onnx.md have examples.");
   app.add_option("SOURCE", asked.source, "a folder of checkpoints, one checkpoint, or a safetensors file")->required();
   CLI::Option *file = app.add_option("-o,--output", asked.output, "a safetensors file");
   CLI::Option *folder = app.add_option("--hf", asked.folder, "a folder that transformers loads; it must not be there");
-  CLI::Option *like = app.add_option("--like", asked.like, "the folder of the model that was trained");
+  CLI::Option *onnx = app.add_option("--onnx", asked.onnx, "an ONNX file; needs python3 with the package onnx");
+  CLI::Option *like =
+      app.add_option("--like", asked.like, "what was trained: for --hf its folder, for --onnx its file");
   CLI::Option *adapter = app.add_flag("--adapter", asked.adapter, "low-rank adapters alone, rather than merged");
-  file->excludes(folder)->excludes(like)->excludes(adapter);
+  file->excludes(folder)->excludes(onnx)->excludes(like)->excludes(adapter);
   adapter->needs(folder);
-  folder->needs(like);
-  like->needs(folder);
+  folder->needs(like)->excludes(onnx);
+  onnx->needs(like);
 }
 
 void addCheckpoint(CLI::App &root, CheckpointArguments &asked) {
@@ -56,8 +60,9 @@ void addCheckpointCommands(CLI::App &app, Arguments &arguments) {
 
 bool tookCheckpointCommand(const CLI::App &app, Arguments &arguments) {
   if (app.got_subcommand("export")) {
-    if (arguments.exporting.output.empty() && arguments.exporting.folder.empty())
-      throw UsageError("ds-run export needs -o FILE or --hf FOLDER --like FOLDER");
+    if (const ExportArguments &asked = arguments.exporting;
+        asked.output.empty() && asked.folder.empty() && asked.onnx.empty())
+      throw UsageError("ds-run export needs -o FILE, --hf FOLDER --like FOLDER or --onnx FILE --like FILE");
     arguments.command = Arguments::Command::Export;
     return true;
   }

@@ -185,11 +185,9 @@ int carryOut(int argc, char **argv, std::unique_ptr<runtime::FlightRecorder> &fl
       postmortem(arguments.postmortem);
       break;
     case Arguments::Command::Checkpoint:
-      checkpoint(arguments.checkpoint);
-      break;
+      return checkpoint(arguments.checkpoint);
     case Arguments::Command::Export:
-      exportWeights(arguments.exporting);
-      break;
+      return exportWeights(arguments.exporting);
     case Arguments::Command::Train:
       flight = std::make_unique<runtime::FlightRecorder>(printNote);
       train(arguments,

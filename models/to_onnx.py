@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Writes trained weights into the ONNX file that they came from: the same graph, opset, names and metadata, other values.
+
+    ds-run export run --onnx trained.onnx --like model.onnx
+
+runs this script. Needs the packages onnx and numpy, and memory for the model.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from exporting import Refusal, first_line
+from exporting.arguments import Parser
+
+LISTED = 5  # names in a sentence
+
+
+def main(arguments=None) -> int:
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("weights", type=Path, help="a safetensors file, as ds-run --export writes it")
+    parser.add_argument("like", type=Path, help="the ONNX file that was trained")
+    parser.add_argument("out", type=Path, help="the ONNX file to write")
+    args = parser.parse_args(arguments)
+    try:
+        import numpy  # noqa: F401
+        import onnx  # noqa: F401
+        import safetensors  # noqa: F401
+    except ImportError as error:
+        print(f"error: --onnx: ONNX files are read by Python's onnx, and {sys.executable} has no module {error.name}; pip install onnx safetensors",
+              file=sys.stderr)
+        return 1
+    try:
+        print(write(args.weights, args.like, args.out))
+    except Refusal as refusal:
+        print(f"error: {refusal}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def listed(names) -> str:
+    names = sorted(names)
+    return ", ".join(names[:LISTED]) + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
+
+
+def write(weights: Path, like: Path, out: Path) -> str:
+    """What was written, as a sentence."""
+    model, external = load(like)
+    values = tensors_of(weights)
+    places = Places(model.graph)
+    copies = places.transposed_copies(values)
+    placed = set()
+    for name, (value, names) in values.items():
+        found = [place for each in names if (place := places.take(each))]
+        for tensor in found:
+            put(tensor, value, name, like)
+            placed.add(name)
+    if missing := values.keys() - placed:
+        raise Refusal(f"--like {like} has no place for {len(missing)} of the {len(values)} tensors of the run: {listed(missing)}; give the file that "
+                      f"was trained; what ds-opt found in a folder by --weights has the folder's names, and goes back by --hf FOLDER")
+    for table, copy in copies:
+        put(copy, values[table][0].T, table, like)
+    save(model, external, like, out)
+    said = f"wrote {out}: {len(placed)} tensors of the run"
+    return said + (f"; {listed(copy.name for _, copy in copies)} again as the transposed copy of {listed(table for table, _ in copies)}" if copies else "")
+
+
+def load(path: Path):
+    """(the model with all its values, {a tensor whose bytes stand beside it: their file})."""
+    import onnx
+    from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model, uses_external_data
+
+    if path.is_dir():
+        path = path / "model.onnx"
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+        external = {tensor.name: path.parent / ExternalDataInfo(tensor).location for tensor in model.graph.initializer if uses_external_data(tensor)}
+        load_external_data_for_model(model, str(path.parent))
+    except Exception as error:  # onnx, protobuf and the file system have exceptions of their own
+        raise Refusal(f"--like {path} cannot be read as an ONNX model: {first_line(error)}") from error
+    return model, external
+
+
+def tensors_of(path: Path) -> dict:
+    """{name: (value, [the name, and those of tied parameters])}."""
+    from safetensors import safe_open
+
+    with safe_open(str(path), framework="numpy") as file:
+        values = {name: (file.get_tensor(name), [name]) for name in file.keys()}
+        for alias, name in (file.metadata() or {}).items():
+            if name in values:
+                values[name][1].append(alias)
+    return values
+
+
+class Places:
+    """The tensors of a graph by the names that ds-opt gives them: initializers, Constant nodes, Identity nodes that stand for a parameter which had
+    the values of another when the file was written, and parameters that the file left out."""
+
+    def __init__(self, graph):
+        self.graph = graph
+        self.tensors = {tensor.name: tensor for tensor in graph.initializer}
+        self.makers = {output: node for node in graph.node for output in node.output}
+        self.left_out = {value.name: value for value in graph.input}
+
+    def take(self, name: str):
+        """The tensor to write into, or None."""
+        import onnx
+
+        if name in self.tensors:
+            return self.tensors[name]
+        node = self.makers.get(name)
+        if node and node.op_type == "Constant":
+            return node.attribute[0].t
+        if node and node.op_type == "Identity" and node.input[0] in self.tensors:
+            self.graph.node.remove(node)
+        elif name in self.left_out:
+            self.graph.input.remove(self.left_out[name])
+        else:
+            return None
+        tensor = self.graph.initializer.add()
+        tensor.name = name
+        tensor.data_type = self.tensors[node.input[0]].data_type if node else self.left_out[name].type.tensor_type.elem_type
+        tensor.dims.extend(self.tensors[node.input[0]].dims if node else [d.dim_value for d in self.left_out[name].type.tensor_type.shape.dim])
+        tensor.data_location = onnx.TensorProto.DEFAULT
+        return tensor
+
+    def transposed_copies(self, values):
+        """[(table, the copy)] of a head that is tied to an embedding and that folding has transposed: ds-opt trains one parameter there."""
+        from onnx import numpy_helper
+
+        tables = {node.input[0] for node in self.graph.node if node.op_type == "Gather"} & values.keys() & self.tensors.keys()
+        heads = {name for node in self.graph.node if node.op_type == "MatMul" for name in node.input} & self.tensors.keys() - values.keys()
+        found = []
+        for head in sorted(heads):
+            copy = self.tensors[head]
+            for table in sorted(tables):
+                if list(copy.dims) == list(self.tensors[table].dims)[::-1]:
+                    if (numpy_helper.to_array(copy) == numpy_helper.to_array(self.tensors[table]).T).all():
+                        found.append((table, copy))
+                        break
+        return found
+
+
+def put(tensor, value, name: str, like: Path):
+    """Gives a tensor of the file another value in the file's own type."""
+    import numpy
+    from onnx import helper, numpy_helper
+
+    if list(tensor.dims) != list(value.shape):
+        raise Refusal(f"{name} has shape {list(value.shape)} in the run, but {list(tensor.dims)} in {like}; give the file that was trained")
+    with numpy.errstate(over="ignore"):
+        stored = value.astype(helper.tensor_dtype_to_np_dtype(tensor.data_type))
+    if not numpy.isfinite(stored.astype(numpy.float64)).all() and numpy.isfinite(value).all():
+        raise Refusal(f"{name} has a value that is too large for {stored.dtype}, its type in {like}; give a file in float32")
+    raw = numpy_helper.from_array(stored).raw_data
+    for field in ("float_data", "double_data", "int32_data", "int64_data", "uint64_data", "external_data"):
+        tensor.ClearField(field)
+    tensor.raw_data = raw
+
+
+def save(model, external, like: Path, out: Path):
+    """Both files whole, or neither; bytes stand beside the model where they did in `like`."""
+    import onnx
+    from onnx.external_data_helper import set_external_data
+
+    data = out.with_name(out.name + ".data")
+    if data.resolve() in {file.resolve() for file in external.values()}:
+        raise Refusal(f"--onnx {out} would write {data}, which belongs to {like}; give another name")
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    except OSError as error:
+        raise Refusal(f"--onnx {out} cannot be written: {error.strerror}") from error
+    try:
+        for tensor in model.graph.initializer:
+            if tensor.name in external:
+                set_external_data(tensor, data.name)
+        onnx.save(model, str(folder / out.name))
+        if external:
+            os.replace(folder / data.name, data)
+        os.replace(folder / out.name, out)
+    except Exception as error:  # onnx and protobuf have exceptions of their own, as for a model over 2 GiB
+        raise Refusal(f"--onnx {out} cannot be written: {getattr(error, 'strerror', None) or first_line(error)}") from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
