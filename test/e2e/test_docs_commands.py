@@ -75,9 +75,33 @@ graph = helper.make_graph([*constants, helper.make_node("Gemm", ["x", "fc_w", "f
 onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), "paddle.onnx")
 END
 """
+SIGNS = """
+python - <<'END'
+import numpy, onnx
+from onnx import TensorProto, helper, numpy_helper
+from safetensors.numpy import save_file
+random = numpy.random.default_rng(0)
+weights = {"conv_w": (8, 1, 3, 3), "conv_b": (8,), "fc_w": (8, 4), "fc_b": (4,)}
+nodes = [helper.make_node("Constant", [], [name], value=numpy_helper.from_array((random.standard_normal(shape) * 0.3).astype(numpy.float32)))
+         for name, shape in weights.items()]
+nodes += [helper.make_node("Conv", ["image", "conv_w", "conv_b"], ["c"], name="conv", pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c"], ["r"]),
+          helper.make_node("GlobalMaxPool", ["r"], ["p"]), helper.make_node("Flatten", ["p"], ["f"]),
+          helper.make_node("Gemm", ["f", "fc_w", "fc_b"], ["z"], name="fc"), helper.make_node("Softmax", ["z"], ["class"], axis=1)]
+image, kind = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["?", 1, 12, 12]), helper.make_tensor_value_info("class", TensorProto.FLOAT, None)
+onnx.save(helper.make_model(helper.make_graph(nodes, "signs", [image], [kind]), opset_imports=[helper.make_opsetid("", 13)], ir_version=8), "signs.onnx")
+shapes = numpy.array([[[0, 1, 0]] * 3, [[0, 0, 0], [1, 1, 1], [0, 0, 0]], numpy.eye(3), numpy.eye(3)[::-1]])
+labels, images = random.integers(0, 4, 1280), 0.3 * random.standard_normal((1280, 1, 12, 12))
+for i, label in enumerate(labels):
+    y, x = random.integers(0, 10, 2)
+    images[i, 0, y:y + 3, x:x + 3] += 2 * shapes[label]
+for name, some in (("signs", slice(1024)), ("unseen", slice(1024, None))):
+    save_file({"image": images[some].astype(numpy.float32), "labels": labels[some]}, f"{name}.safetensors")
+END
+"""
 SCENES = {
     "README.md": "",
     "models/README.md": "",
+    "docs/any-onnx.md": SIGNS,
     "docs/attach-loss.md": LOGITS,
     "docs/audit.md": GPT2 + "ds-opt compile gpt2 --config ds_config.json --ranks 2 --set zero_optimization.stage=2 -o gpt2.dsplan",
     "docs/certificate.md": GPT2 + "ds-opt compile gpt2 --config ds_config.json -o gpt2.dsplan",
