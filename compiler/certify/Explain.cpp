@@ -156,7 +156,7 @@ constexpr Explanation explanations[] = {
      "use_cache=False (docs/attach-loss.md)."},
     {"fixed-batch", "The first dimension of every input is the micro-batch's, under one name.",
      "With an example batch of 1, torch.export fixes the dimension at 1 and says nothing; the model then takes one "
-     "sample at a time.",
+     "sample at a time. ds-opt opens it where all that is computed of the inputs has a part for each sample.",
      "Export with an example batch of 2 or more, and with dynamic_shapes that call dimension 0 of every input "
      "'batch'."},
 };

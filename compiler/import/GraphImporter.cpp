@@ -136,6 +136,8 @@ void GraphImporter::createFunction(const std::set<std::string> &needed) {
     if (auto how = metadata_.tokens.find(input); how != metadata_.tokens.end())
       function_.setArgAttr(unsigned(i), "train.tokens", builder_.getStringAttr(how->second));
     define(input, Value::of(argument));
+    if (asWritten_)
+      ofData_.insert(input);
   }
 }
 
@@ -160,6 +162,8 @@ void GraphImporter::importNode(const FlatNode &node) {
     Node wrapped(*this, node, locationOf(node));
     build(wrapped);
     wrapped.finish();
+    if (asWritten_)
+      checkOpened(node);
   } catch (const Failure &failure) {
     throw Failure(describe(node) + ": " + failure.what());
   }
@@ -173,6 +177,8 @@ const Value &GraphImporter::lookup(const std::string &name) {
 }
 
 void GraphImporter::define(const std::string &name, Value value) {
+  if (kept_ && value.kind != Value::Kind::Sequence)
+    (*kept_)[name] = value.shape;
   if (isUsed(name))
     values_[name] = std::move(value);
 }

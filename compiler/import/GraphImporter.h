@@ -24,6 +24,16 @@ public:
 
   mlir::OwningOpRef<mlir::ModuleOp> run();
 
+  /// Shapes by the names of values.
+  using Shapes = std::unordered_map<std::string, Shape>;
+  /// Whether each input has a first dimension of 1, and a micro-batch has more samples.
+  bool fixesBatchAtOne() const;
+  /// For `run`: keeps the shapes of all values.
+  void keepShapes(Shapes &shapes) { kept_ = &shapes; }
+  /// `run` with that dimension opened, of the inputs and of constants that say it. `asWritten` are the shapes for one
+  /// sample. Throws Failure unless what is computed of the inputs has as many times the elements as there are samples.
+  mlir::OwningOpRef<mlir::ModuleOp> runOpened(const Shapes &asWritten);
+
   //===-- for the builders of ops ----------------------------------------------===//
 
   mlir::OpBuilder &builder() { return builder_; }
@@ -63,6 +73,11 @@ public:
     return found->second;
   }
 
+  bool opensBatch() const { return asWritten_ != nullptr; }
+  /// `shape`, which a constant gives for what a node makes of input 0; with an opened batch its place in there is
+  /// found.
+  Shape openedShape(const onnx::NodeProto &node, Shape shape) const;
+
   /// What a control-flow node's body makes of `inputs`; its nodes are imported once more for every call.
   std::vector<Value> importBody(const onnx::GraphProto &body, int64_t opset, std::vector<Value> inputs);
 
@@ -83,6 +98,10 @@ private:
   Shape inputShape(const onnx::ValueInfoProto &input) const;
   void checkDims(const std::set<std::string> &needed) const;
   void checkBatch() const;
+  [[noreturn]] void refuseFixedBatch(const onnx::ValueInfoProto &input, int64_t fixed, const std::string &symbolic,
+                                     const std::string &why) const;
+  void checkOpened(const FlatNode &node);
+  std::optional<size_t> batchAxis(const std::string &name) const;
   bool isLeftOut(const onnx::ValueInfoProto &input) const;
   void importNode(const FlatNode &node);
   void countUses(const std::vector<const FlatNode *> &nodes);
@@ -125,6 +144,9 @@ private:
   std::map<std::pair<float, int>, int64_t> seeds_; // of nodes that have one -> the number of the draw
   bool carriesState_ = false;
   std::set<std::string> stateValues_; // what forward makes of buffers
+  Shapes *kept_ = nullptr;
+  const Shapes *asWritten_ = nullptr;
+  std::set<std::string> ofData_; // names of what is computed of inputs, where the batch is opened
   int64_t draws_ = 0, resources_ = 0, bodies_ = 0, unrolled_ = 0;
   uint64_t unrolledBytes_ = 0;
 };

@@ -181,6 +181,16 @@ void GraphImporter::bindBatch(const std::set<std::string> &needed) {
         << batch->second;
 }
 
+void GraphImporter::refuseFixedBatch(const Input &input, int64_t fixed, const std::string &symbolic,
+                                     const std::string &why) const {
+  throw Failure("input '" + input.name() + "' has a first dimension fixed at " + std::to_string(fixed) + ", but " +
+                (symbolic.empty() ? "the micro-batch" : "'batch', which input '" + symbolic + "' has,") + " is " +
+                std::to_string(dims_.at("batch")) + (why.empty() ? "" : ", and " + why) +
+                "; export with an example batch of 2 or more and dynamic_shapes that call dimension 0 of every input "
+                "'batch' (torch.export fixes an example batch of 1 silently)" +
+                saysMore("fixed-batch"));
+}
+
 /// torch.export fixes an example batch of 1 without a word. A file is static on purpose where the sizes agree.
 void GraphImporter::checkBatch() const {
   const auto &inputs = model_.proto.graph().input();
@@ -192,14 +202,97 @@ void GraphImporter::checkBatch() const {
   for (const Input &input : inputs) {
     const std::optional<int64_t> fixed =
         !isData(input) || dimsOf(input).empty() ? std::nullopt : fixedSize(dimsOf(input)[0]);
-    if (!fixed || batch == dims_.end() || *fixed == batch->second || options_.parameters)
+    if (!fixed || batch == dims_.end() || *fixed == batch->second || options_.parameters || asWritten_)
       continue;
-    throw Failure("input '" + input.name() + "' has a first dimension fixed at " + std::to_string(*fixed) + ", but " +
-                  (symbolic.empty() ? "the micro-batch" : "'batch', which input '" + symbolic + "' has,") + " is " +
-                  std::to_string(batch->second) +
-                  "; export with an example batch of 2 or more and dynamic_shapes that call dimension 0 of every input "
-                  "'batch' (torch.export fixes an example batch of 1 silently)" +
-                  saysMore("fixed-batch"));
+    refuseFixedBatch(input, *fixed, symbolic, "");
+  }
+}
+
+//===-- a batch fixed at 1 ----------------------------------------------------===//
+
+OwningOpRef<ModuleOp> GraphImporter::runOpened(const Shapes &asWritten) {
+  asWritten_ = &asWritten;
+  const Input *first = nullptr;
+  for (const Input &input : model_.proto.graph().input())
+    if (!first && isData(input))
+      first = &input;
+  try {
+    OwningOpRef<ModuleOp> module = run();
+    emitRemark(NameLoc::get(StringAttr::get(&context_, options_.path)))
+        << "the first dimension of its inputs, which the file fixes at 1, is the micro-batch, " << dims_.at("batch");
+    return module;
+  } catch (const Failure &failure) {
+    refuseFixedBatch(*first, 1, "", std::string("it cannot be opened: ") + failure.what());
+  }
+}
+
+bool GraphImporter::fixesBatchAtOne() const {
+  const auto batch = dims_.find("batch");
+  if (batch == dims_.end() || batch->second < 2 || options_.parameters)
+    return false;
+  bool any = false;
+  for (const Input &input : model_.proto.graph().input()) {
+    if (!isData(input))
+      continue;
+    if (!input.type().tensor_type().has_shape() || dimsOf(input).empty() || fixedSize(dimsOf(input)[0]) != 1)
+      return false;
+    any = true;
+  }
+  return any;
+}
+
+/// Which dimension of a value holds the samples: the one that has grown.
+std::optional<size_t> GraphImporter::batchAxis(const std::string &name) const {
+  const auto value = values_.find(name);
+  const auto one = asWritten_->find(name);
+  if (value == values_.end() || one == asWritten_->end() || !ofData_.count(name))
+    return std::nullopt;
+  const auto [was, is] = std::ranges::mismatch(one->second, value->second.shape);
+  return was == one->second.end() ? std::nullopt : std::optional(size_t(was - one->second.begin()));
+}
+
+/// Row-major order says where the samples go: as many elements lie in front of their dimension as before.
+Shape GraphImporter::openedShape(const onnx::NodeProto &node, Shape shape) const {
+  const std::optional<size_t> axis = asWritten_ ? batchAxis(node.input(0)) : std::nullopt;
+  if (!axis)
+    return shape;
+  const Shape &from = asWritten_->at(node.input(0));
+  Shape to = asWritten_->at(node.output(0));
+  const int64_t before = elementCount({from.begin(), from.begin() + std::ptrdiff_t(*axis)});
+  int64_t passed = 1;
+  for (int64_t &size : to) {
+    if (passed == before) {
+      size *= dims_.at("batch");
+      return to;
+    }
+    passed *= size;
+  }
+  throw Failure("in the shape " + toString(to) + " nothing says where the samples go");
+}
+
+/// Whether each sample can have its own part of what a node makes, and none of another's.
+void GraphImporter::checkOpened(const FlatNode &node) {
+  static const std::set<std::string> alongAxis = {"Softmax", "LogSoftmax", "Hardmax", "Concat",
+                                                  "Split",   "CumSum",     "TopK"};
+  bool isOfData = false;
+  for (const std::string &name : node.proto->input()) {
+    isOfData |= ofData_.count(name) != 0;
+    const std::optional<size_t> axis = alongAxis.count(node.proto->op_type()) ? batchAxis(name) : std::nullopt;
+    for (const onnx::AttributeProto &attribute : node.proto->attribute())
+      if (axis && attribute.name() == "axis" &&
+          (attribute.i() == int64_t(*axis) || attribute.i() == int64_t(*axis) - int64_t(lookup(name).shape.size())))
+        throw Failure("it works along the dimension that holds the samples");
+  }
+  const int64_t samples = dims_.at("batch");
+  for (const std::string &name : node.proto->output()) {
+    const auto made = values_.find(name);
+    if (!isOfData || made == values_.end() || made->second.kind != Value::Kind::Runtime)
+      continue;
+    ofData_.insert(name);
+    const Shape &one = asWritten_->at(name);
+    if (elementCount(made->second.shape) != samples * elementCount(one))
+      throw Failure("of " + std::to_string(samples) + " samples it makes " + toString(made->second.shape) +
+                    ", of one " + toString(one) + ", so that it does not give each its own part");
   }
 }
 
@@ -213,6 +306,8 @@ Shape GraphImporter::inputShape(const Input &input) const {
   for (const auto &dim : type.shape().dim())
     shape.push_back(dim.has_dim_value() ? dim.dim_value()
                                         : evaluateDim(dim.dim_param(), dims_, "input '" + input.name() + "'"));
+  if (asWritten_)
+    shape[0] = dims_.at("batch");
   return shape;
 }
 

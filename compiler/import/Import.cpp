@@ -163,8 +163,21 @@ OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &opt
     roles = rolesOf(model, graph, files, metadata.fromPyTorch, constantsLearn);
   if (const std::string note = foldedText(roles, metadata, files, options.weights); !note.empty())
     emitRemark(NameLoc::get(StringAttr::get(&context, options.path))) << note;
-  OwningOpRef<ModuleOp> module =
-      GraphImporter(context, options, model, graph, metadata, algorithm, files, outside, roles).run();
+  GraphImporter importer(context, options, model, graph, metadata, algorithm, files, outside, roles);
+  OwningOpRef<ModuleOp> module;
+  if (importer.fixesBatchAtOne()) {
+    ImportOptions one = options;
+    one.dims["batch"] = 1;
+    GraphImporter::Shapes shapes;
+    GraphImporter asWritten(context, one, model, graph, metadata, algorithm, files, outside, roles);
+    asWritten.keepShapes(shapes);
+    {
+      const ScopedDiagnosticHandler saidOnce(&context, [](Diagnostic &) { return success(); });
+      asWritten.run();
+    }
+    module = importer.runOpened(shapes);
+  } else
+    module = importer.run();
   if (failed(verify(*module)))
     return {};
   return module;

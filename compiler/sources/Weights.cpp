@@ -199,7 +199,7 @@ Claim inputs(const proto::Plan &plan, const ModelFile &model) {
       throw Error("the plan has an input " + input.name() + ", which the model does not have");
     std::vector<int64_t> shape = found->second.shape;
     for (size_t i = 0; i < shape.size() && i < size_t(input.shape_size()); ++i)
-      if (shape[i] < 0) // the micro-batch, or --dim
+      if (shape[i] < 0 || (i == 0 && shape[i] == 1 && input.shape(0) != 1)) // the micro-batch, or --dim
         shape[i] = i == 0 ? int64_t(plan.training().micro_batch_size())
                    : plan.size() > 0 && found->second.names[i] == plan.dimension() ? int64_t(plan.size())
                                                                                    : input.shape(int(i));

@@ -191,3 +191,60 @@ def test_a_folded_convolution_trains_as_it_stands(tools, tmp_path):
     save_file({"x": torch.randn(4, 3, 8, 8), "labels": torch.randint(0, CLASSES, (4,))}, tmp_path / "d.safetensors")
     tools("ds-run", tmp_path / "m.dsplan", "--data", tmp_path / "d.safetensors", "--steps", 1, "--export", tmp_path / "o.safetensors", "--quiet")
     assert set(load_file(tmp_path / "o.safetensors")) == names
+
+
+class Tokens(torch.nn.Module):
+    """A class token, attention in heads, rows in one batch of vectors, and a recurrent layer whose samples stand in dimension 1."""
+
+    def __init__(self, ends="mean"):
+        super().__init__()
+        torch.manual_seed(1)
+        self.ends = ends
+        self.stem = torch.nn.Conv2d(1, 8, 4, 4)
+        self.token, self.place = torch.nn.Parameter(torch.randn(1, 1, 8)), torch.nn.Parameter(torch.randn(1, 5, 8))
+        self.qkv, self.out, self.norm = torch.nn.Linear(8, 24), torch.nn.Linear(8, 8), torch.nn.LayerNorm(8)
+        self.cell, self.head = torch.nn.GRU(8, 8), torch.nn.Linear(8, CLASSES)
+
+    def forward(self, x):
+        b = x.shape[0]
+        h = self.stem(x).reshape(b, 8, 4).transpose(1, 2)
+        h = torch.cat([self.token.expand(b, 1, 8), h], 1) + self.place
+        q, k, v = self.qkv(self.norm(h)).reshape(b, 5, 3, 2, 4).permute(2, 0, 3, 1, 4)
+        a = (q @ k.transpose(-1, -2) / 2).softmax(-1) @ v
+        h = h + self.out(a.transpose(1, 2).reshape(b * 5, 8)).reshape(b, 5, 8)
+        h, _ = self.cell(h.transpose(0, 1), torch.zeros(1, b, 8))
+        if self.ends == "first":
+            return self.head(h.mean(0))[0].reshape(1, CLASSES)
+        if self.ends == "all":
+            return self.head(h.mean((0, 1))).reshape(1, CLASSES)
+        return self.head(h.mean(0))
+
+
+def with_a_batch_of_one(net, folder):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(net.train(), (torch.randn(1, 1, 8, 8),), folder / "m.onnx", dynamo=False, opset_version=17, input_names=["x"],
+                          output_names=["logits"], training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
+    assert [d.dim_value for d in onnx.load(folder / "m.onnx").graph.input[0].type.tensor_type.shape.dim] == [1, 1, 8, 8]
+    return folder / "m.onnx"
+
+
+def test_a_batch_fixed_at_1_is_opened(tools, tmp_path):
+    """PyTorch without dynamic axes: reshapes and the recurrent layer's first state hold a batch of 1."""
+    net, x, labels = Tokens(), torch.randn(16, 1, 8, 8), torch.randint(0, CLASSES, (16,))
+    model = with_a_batch_of_one(net, tmp_path)
+    names, said = trained(tools, model, tmp_path)
+    assert len(names) == len(list(net.parameters())) and "which the file fixes at 1, is the micro-batch, 4" in said
+    save_file({"x": x, "labels": labels}, tmp_path / "d.safetensors")
+    tools("ds-run", tmp_path / "m.dsplan", "--data", tmp_path / "d.safetensors", "--steps", 4, "--metrics", tmp_path / "m.jsonl", "--quiet")
+    losses = [line["loss"] for line in map(json.loads, (tmp_path / "m.jsonl").read_text().splitlines()) if "step" in line]
+    assert numpy.allclose(losses, losses_of_pytorch(net, x, labels), atol=1e-5), losses
+    tools("ds-opt", "verify", tmp_path / "m.dsplan", "--model", model, "--config", tmp_path / "c.json")
+
+
+@pytest.mark.parametrize("ends", ["first", "all"])
+def test_samples_that_meet_keep_the_batch_closed(tools, tmp_path, ends):
+    """The first sample's row, and a mean of all samples, are what a file for one sample may say."""
+    model = with_a_batch_of_one(Tokens(ends), tmp_path)
+    refusal = tools.refused("ds-opt", "compile", model, "--attach-loss", "classification", "--config", write_config(tmp_path / "c.json"), "-o", tmp_path / "m.dsplan")
+    assert "'x' has a first dimension fixed at 1, but the micro-batch is 4, and it cannot be opened: node '" in refusal

@@ -10,6 +10,7 @@ namespace ds::import::ops {
 void reshapeTo(Node &node) {
   const Value input = node.in(0);
   Shape shape = node.opset() < 5 ? node.integersAttr("shape").value_or(Shape()) : node.integers(1, "dimensions");
+  shape = node.graph().openedShape(node.proto(), std::move(shape));
   const bool allowZero = node.integerAttr("allowzero", 0) != 0;
   std::optional<size_t> inferred;
   int64_t others = 1;
@@ -134,7 +135,20 @@ void concat(Node &node) {
   std::vector<Value> inputs;
   for (size_t i = 0; i < node.inputs(); ++i)
     inputs.push_back(node.in(i));
-  node.set(0, join(node, inputs, node.axisAttr("axis", node.opset() < 4 ? 1 : 0, node.in(0).rank())));
+  const size_t axis = node.axisAttr("axis", node.opset() < 4 ? 1 : 0, node.in(0).rank());
+  if (node.graph().opensBatch()) // a token that all samples begin with
+    for (size_t d = 0; d < inputs[0].shape.size(); ++d) {
+      int64_t most = 1;
+      for (const Value &input : inputs)
+        most = std::max(most, d < input.shape.size() ? input.shape[d] : 1);
+      for (Value &input : inputs)
+        if (d != axis && d < input.shape.size() && input.shape[d] == 1 && most > 1) {
+          Shape shape = input.shape;
+          shape[d] = most;
+          input = broadcastTo(node, input, shape);
+        }
+    }
+  node.set(0, join(node, inputs, axis));
 }
 
 /// The input [N, C, H, W] seen in more dimensions, permuted and seen as `shape`.
