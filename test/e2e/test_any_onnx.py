@@ -242,6 +242,13 @@ def test_a_batch_fixed_at_1_is_opened(tools, tmp_path):
     tools("ds-opt", "verify", tmp_path / "m.dsplan", "--model", model, "--config", tmp_path / "c.json")
 
 
+def test_sizes_of_an_image_may_hold_a_batch_of_one(tools, tmp_path):
+    sizes = numpy_helper.from_array(numpy.array([1, 3, 16, 16]), "sizes")
+    nodes = [helper.make_node("Constant", [], ["sizes"], value=sizes), helper.make_node("Resize", ["x", "", "", "sizes"], ["u"], mode="nearest"),
+             helper.make_node("Conv", ["u", "k"], ["c"], kernel_shape=[3, 3]), helper.make_node("ReduceMean", ["c"], ["y"], axes=[2, 3], keepdims=0)]
+    assert trained(tools, file_of(tmp_path / "m.onnx", nodes, {"k": values(CLASSES, 3, 3, 3)}, [1, 3, 8, 8]), tmp_path)[0] == {"k"}
+
+
 @pytest.mark.parametrize("ends", ["first", "all"])
 def test_samples_that_meet_keep_the_batch_closed(tools, tmp_path, ends):
     """The first sample's row, and a mean of all samples, are what a file for one sample may say."""

@@ -210,6 +210,8 @@ std::vector<Stretch> stretches(Node &node, const Shape &shape) {
   for (size_t i = 0; i < axes.size(); ++i) {
     const size_t axis = Node::axis(axes[i], int64_t(shape.size()));
     const int64_t from = shape[axis];
+    if (node.graph().opensBatch() && bySizes && axis == 0 && wanted[i] == 1)
+      continue; // the samples
     const double size = shared ? std::floor(*shared * double(from) + 0.5) : wanted[i];
     result[axis] =
         bySizes ? Stretch{from, int64_t(size), shared.value_or(size / double(from))} : byScale(from, wanted[i]);
