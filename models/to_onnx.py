@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes trained weights into the ONNX file that they came from: the same graph, opset, names and metadata, other values.
 
-    ds-run export run --onnx trained.onnx --like model.onnx
+    ds-run export run --onnx trained.onnx --like model.onnx [--weights FOLDER]
 
-runs this script. Needs the packages onnx and numpy, and memory for the model.
+runs this script. Needs the packages onnx and safetensors, and memory for the model.
 """
 
 import argparse
@@ -24,6 +24,7 @@ def main(arguments=None) -> int:
     parser.add_argument("weights", type=Path, help="a safetensors file, as ds-run --export writes it")
     parser.add_argument("like", type=Path, help="the ONNX file that was trained")
     parser.add_argument("out", type=Path, help="the ONNX file to write")
+    parser.add_argument("--weights", dest="folder", type=Path, help="what --weights named for ds-opt: a safetensors file, or a folder of such")
     args = parser.parse_args(arguments)
     try:
         import numpy  # noqa: F401
@@ -34,7 +35,7 @@ def main(arguments=None) -> int:
               file=sys.stderr)
         return 1
     try:
-        print(write(args.weights, args.like, args.out))
+        print(write(args.weights, args.like, args.out, args.folder))
     except Refusal as refusal:
         print(f"error: {refusal}", file=sys.stderr)
         return 1
@@ -46,7 +47,7 @@ def listed(names) -> str:
     return ", ".join(names[:LISTED]) + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
 
 
-def write(weights: Path, like: Path, out: Path) -> str:
+def write(weights: Path, like: Path, out: Path, folder: Path | None) -> str:
     """What was written, as a sentence."""
     model, external = load(like)
     values = tensors_of(weights)
@@ -54,18 +55,82 @@ def write(weights: Path, like: Path, out: Path) -> str:
     copies = places.transposed_copies(values)
     placed = set()
     for name, (value, names) in values.items():
-        found = [place for each in names if (place := places.take(each))]
-        for tensor in found:
+        for tensor in [place for each in names if (place := places.take(each))]:
             put(tensor, value, name, like)
             placed.add(name)
+    if folder and placed < values.keys():
+        placed |= put_by_value(places, {name: value for name, (value, _) in values.items() if name not in placed}, folder, values.keys(), like)
     if missing := values.keys() - placed:
-        raise Refusal(f"--like {like} has no place for {len(missing)} of the {len(values)} tensors of the run: {listed(missing)}; give the file that "
-                      f"was trained; what ds-opt found in a folder by --weights has the folder's names, and goes back by --hf FOLDER")
+        raise Refusal(f"--like {like} has no place for {len(missing)} of the {len(values)} tensors of the run: {listed(missing)}; give the file that was "
+                      f"trained, and with --weights FOLDER the folder in which ds-opt found their names")
     for table, copy in copies:
         put(copy, values[table][0].T, table, like)
     save(model, external, like, out)
     said = f"wrote {out}: {len(placed)} tensors of the run"
     return said + (f"; {listed(copy.name for _, copy in copies)} again as the transposed copy of {listed(table for table, _ in copies)}" if copies else "")
+
+
+def put_by_value(places, values: dict, folder: Path, names, like: Path) -> set:
+    """Writes tensors under the names of a folder to where the file has the folder's values: an exporter has renamed them, transposed them or cut them
+    into runs of rows. Returns the names of those that are there as a whole."""
+    from onnx import TensorProto, numpy_helper
+
+    before = originals_of(folder, values)
+    held = dict.fromkeys(values, 0)
+    floats = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    for name, tensor in places.tensors.items():
+        if name in names or tensor.data_type not in floats:
+            continue
+        stands = numpy_helper.to_array(tensor)
+        found = {each: part for each, original in before.items() if (part := part_of(original, stands))}
+        if len(found) > 1:
+            raise Refusal(f"--weights {folder}: {name} of {like} has the values of {len(found)} of its tensors, {listed(found)}, and nothing says which it is; "
+                          f"compile without --weights, and train under the file's own names")
+        for each, part in found.items():
+            put(tensor, part(values[each]), each, like)
+            held[each] += stands.size
+    return {name for name, count in held.items() if count >= values[name].size}
+
+
+def originals_of(folder: Path, names) -> dict:
+    """{a name of the run: the tensor of the folder}; names may lack a prefix such as model."""
+    from safetensors import SafetensorError, safe_open
+
+    files = [folder] if folder.is_file() else sorted(folder.glob("*.safetensors"))
+    originals = {}
+    for path in files:
+        try:
+            with safe_open(str(path), framework="numpy") as file:
+                for key in file.keys():
+                    for name in names:
+                        if name == key or name.endswith("." + key) or key.endswith("." + name):
+                            originals[name] = file.get_tensor(key).astype("float32" if str(file.get_slice(key).get_dtype()) == "BF16" else None)
+        except (OSError, SafetensorError) as error:
+            raise Refusal(f"--weights {path} cannot be read: {first_line(error)}") from error
+    if not originals:
+        raise Refusal(f"--weights {folder} has none of the tensors of the run that have no place in the file: {listed(names)}; give the folder that ds-opt was given")
+    return originals
+
+
+def part_of(original, stands):
+    """How `stands` follows from `original`, as a function; None where it does not."""
+    import numpy
+
+    if stands.size == original.size:
+        if numpy.array_equal(stands.ravel(), original.ravel()):
+            return lambda new: new.reshape(stands.shape)
+        if original.ndim == 2 and numpy.array_equal(stands, original.T):
+            return lambda new: new.T
+    elif stands.ndim == original.ndim and 0 < stands.size < original.size:
+        for turned in (False, True)[:stands.ndim]:
+            rows = stands.T if turned else stands
+            if rows.shape[1:] != original.shape[1:]:
+                continue
+            begins = numpy.flatnonzero((original == rows[0]).reshape(len(original), -1).all(1))
+            for begin in begins:
+                if numpy.array_equal(original[begin:begin + len(rows)], rows):
+                    return lambda new: new[begin:begin + len(rows)].T if turned else new[begin:begin + len(rows)]
+    return None
 
 
 def load(path: Path):

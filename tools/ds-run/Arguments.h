@@ -29,7 +29,7 @@ struct CheckpointArguments {
 
 /// ds-run export SOURCE -o FILE | --hf FOLDER --like FOLDER [--adapter]
 struct ExportArguments {
-  std::string source, output, folder, onnx, like;
+  std::string source, output, folder, onnx, like, weights;
   bool adapter = false;
 };
 

@@ -39,7 +39,7 @@ int runScript(const std::string &name, std::vector<std::string> arguments) {
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../share/deepstatic/models" / (name + ".py");
   if (!std::filesystem::exists(script))
     throw Error(script.lexically_normal().string() + " is missing; install DeepStatic as a whole");
-  arguments.insert(arguments.begin(), {"python3", script.string(), "--"});
+  arguments.insert(arguments.begin(), {"python3", script.string()});
   std::vector<char *> words;
   for (std::string &argument : arguments)
     words.push_back(argument.data());
@@ -66,7 +66,10 @@ struct PassingFile {
 int exportOnnx(const runtime::SavedWeights &weights, const ExportArguments &arguments) {
   const PassingFile file{arguments.onnx + ".weights.part"};
   runtime::exportSafetensors(weights, file.path);
-  return runScript("to_onnx", {file.path, arguments.like, arguments.onnx});
+  std::vector<std::string> words = {file.path, arguments.like, arguments.onnx};
+  if (!arguments.weights.empty())
+    words.insert(words.begin(), "--weights=" + arguments.weights);
+  return runScript("to_onnx", words);
 }
 
 } // namespace
@@ -82,7 +85,7 @@ int checkpoint(const CheckpointArguments &arguments) {
 }
 
 int exportWeights(const ExportArguments &arguments) {
-  const std::vector<NamedPath> read = {{"what it is made of,", arguments.source}, {"--like", arguments.like}};
+  const std::vector<NamedPath> read = {{"what it is made of,", arguments.source}, {"--like", arguments.like}, {"--weights", arguments.weights}};
   refuseOverwriting({"-o", arguments.output}, read);
   refuseOverwriting({"--onnx", arguments.onnx}, read);
   const runtime::SavedWeights weights(arguments.source);
