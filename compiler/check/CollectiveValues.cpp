@@ -167,8 +167,10 @@ uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const pr
     const proto::ReferenceOp &op = memory.plan().reference().ops(int(reference));
     const bool isAll = command.reference_size() == 1 && command.collective().parts_size() == 1 && !isBetweenMembers;
     const uint32_t added = values.of(op.operands(0)); // may be a conversion itself
-    if (op.op() == "train.accumulate" && (isAll || added == value || memory.context.meaning.isPartOf(exact, added)))
-      return values.converted(values.variable(op.variables(0)), values.type(value).dtype);
+    if (op.op() != "train.accumulate" || (!isAll && added != value && !memory.context.meaning.isPartOf(exact, added)))
+      continue;
+    const uint32_t sum = values.variable(op.variables(0));
+    return value == Values::unknown ? sum : values.converted(sum, values.type(value).dtype);
   }
   const bool isGradient = !segment.contributions.empty() || isBetweenMembers;
   return isGradient ? value : values.summedOverRanks(value);

@@ -52,6 +52,10 @@ FOUND = [
     ("a recurrent layer cut after its weight is read, a tied head, ZeRO 1", "a stage's sum lacks a micro-batch", "checker",
      "a stage that leaves a gradient to another has zeros; the update asks for the whole"),
     ("a thousand weights side by side", "minutes of moves that lower a peak", "plan", "commands that moves place are counted, and bounded"),
+    ("ZeRO 3, delayed updates on the host, a tied head", "a pending gradient holds what no op computes on rank 1", "checker",
+     "a sum over ranks of what is not followed on a rank is the reference program's"),
+    ("offload and ratio auto, too little memory on both sides", "minutes of plans that cannot fit", "plan",
+     "no other share is tried where all of it leaving does not fit, nor what spares host memory at each level"),
     ("bf16, --without ds-regroup-attention", "is_nan has no precision", "configuration", "its row has the op's name; a test compares them all"),
 ]
 
@@ -105,4 +109,8 @@ SMALL = {
         {"ranks": 4, "zero_optimization.stage": 1, "deepstatic.pipeline.stages": 2}),
     "attention in 16 bits that is not taken together": (
         {"family": "exported", "name": "bert", "seed": 0}, {"precision": "bf16", "--without": "ds-regroup-attention"}),
+    "a sum over ranks, of which a rank is not followed": (
+        {**TOKENS, "width": 32, "vocabulary": 128, "tokens": 8, "blocks": [{**BLOCK, "kind": "moe"}], "head": "tied", "ends": "logits", "open": True},
+        {"ranks": 2, "zero_optimization.stage": 3, "zero_optimization.allgather_bucket_size": 1, "zero_optimization.offload_optimizer.device": "cpu",
+         "deepstatic.delayed_update": True, "deepstatic.loss": "plain", "--dim": "seq=4,8"}),
 }

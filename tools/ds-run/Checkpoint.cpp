@@ -85,7 +85,8 @@ int checkpoint(const CheckpointArguments &arguments) {
 }
 
 int exportWeights(const ExportArguments &arguments) {
-  const std::vector<NamedPath> read = {{"what it is made of,", arguments.source}, {"--like", arguments.like}, {"--weights", arguments.weights}};
+  const std::vector<NamedPath> read = {
+      {"what it is made of,", arguments.source}, {"--like", arguments.like}, {"--weights", arguments.weights}};
   refuseOverwriting({"-o", arguments.output}, read);
   refuseOverwriting({"--onnx", arguments.onnx}, read);
   const runtime::SavedWeights weights(arguments.source);

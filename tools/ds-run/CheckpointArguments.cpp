@@ -27,8 +27,8 @@ void addExport(CLI::App &root, ExportArguments &asked) {
   CLI::Option *like =
       app.add_option("--like", asked.like, "what was trained: for --hf its folder, for --onnx its file");
   CLI::Option *adapter = app.add_flag("--adapter", asked.adapter, "low-rank adapters alone, rather than merged");
-  CLI::Option *weights =
-      app.add_option("--weights", asked.weights, "of --onnx: what --weights was for ds-opt, where it found names there");
+  CLI::Option *weights = app.add_option("--weights", asked.weights,
+                                        "of --onnx: what --weights was for ds-opt, where it found names there");
   weights->needs(onnx);
   file->excludes(folder)->excludes(onnx)->excludes(like)->excludes(adapter);
   adapter->needs(folder);
