@@ -262,22 +262,8 @@ private:
     const bool isOfTwo = std::ranges::all_of(values, [&](float v) { return v == least || v == most; });
     if (least < -1e4F || (isOfTwo && least == 0 && most == 1 && values.size() > 1))
       return true;
-    return (op == "Concat" && !ofModule && least == 0 && most == 0) || isOfSines(tensor, values);
-  }
-
-  /// Rows of sines and cosines of the same angles: their squares add up to half their number.
-  static bool isOfSines(const onnx::TensorProto &tensor, const std::vector<float> &values) {
-    const auto width = size_t(tensor.dims_size() == 0 ? 0 : tensor.dims(tensor.dims_size() - 1));
-    if (tensor.dims_size() < 2 || width < 4 || width % 2 != 0 || values.size() < 2 * width)
-      return false;
-    for (size_t at = 0; at < values.size(); at += width) {
-      double squares = 0;
-      for (size_t i = at; i < at + width; ++i)
-        squares += double(values[i]) * values[i];
-      if (std::abs(squares - double(width) / 2) > 1e-3 * double(width))
-        return false;
-    }
-    return true;
+    return (op == "Concat" && !ofModule && least == 0 && most == 0) ||
+           isTableOfSines({tensor.dims().begin(), tensor.dims().end()}, values);
   }
 
   /// None where they are not float32, or cannot be read, which is said where they are needed.
@@ -308,6 +294,20 @@ private:
 };
 
 } // namespace
+
+bool isTableOfSines(const Shape &shape, std::span<const float> values) {
+  const auto width = size_t(shape.empty() ? 0 : shape.back());
+  if (shape.size() < 2 || width < 4 || width % 2 != 0 || values.size() < 2 * width)
+    return false;
+  for (size_t at = 0; at < values.size(); at += width) {
+    double squares = 0;
+    for (size_t i = at; i < at + width; ++i)
+      squares += double(values[i]) * values[i];
+    if (std::abs(squares - double(width) / 2) > 1e-3 * double(width))
+      return false;
+  }
+  return true;
+}
 
 std::map<std::string, Role> rolesOf(const ScannedModel &model, const FlatGraph &graph, WeightFiles &files,
                                     bool namedByModule, bool constantsLearn) {

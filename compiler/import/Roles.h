@@ -4,8 +4,10 @@
 #include "compiler/import/Flatten.h"
 #include "compiler/import/Weights.h"
 #include "compiler/import/files/WireScan.h"
+#include "core/Shape.h"
 
 #include <map>
+#include <span>
 #include <string>
 
 namespace ds::import {
@@ -26,5 +28,9 @@ struct Role {
 /// `constantsLearn` that weights are Constant nodes (liftConstants), which elsewhere are masks and tables.
 std::map<std::string, Role> rolesOf(const ScannedModel &model, const FlatGraph &graph, WeightFiles &files,
                                     bool namedByModule, bool constantsLearn);
+
+/// Whether rows are sines and cosines of the same angles, of which no module learns any: their squares add up to half
+/// their number.
+bool isTableOfSines(const Shape &shape, std::span<const float> values);
 
 } // namespace ds::import

@@ -35,11 +35,19 @@ public:
       restoreBias(node);
     refuseLost();
     nodes_.insert();
-    for (const std::string &name : found_)
-      metadata_.values.insert_or_assign(name, ValueNote{.kind = "PARAMETER", .persistent = true});
+    std::vector<std::string> sines; // in a folder that does not say which of its tensors are trained
+    for (const std::string &name : found_) {
+      const bool isTable = metadata_.parameterTargets.empty() && values_.isSines(name);
+      if (isTable)
+        sines.push_back("'" + name + "'");
+      metadata_.values.insert_or_assign(name, ValueNote{.kind = isTable ? "BUFFER" : "PARAMETER", .persistent = true});
+    }
     return std::to_string(found_.size()) + " parameters of a model that its exporter rewrote were found in " +
            weights_ + " by their values and keep the names and layouts that they have there" +
-           (rule_.prefix.empty() ? "" : "; " + rule_.sentence(weights_));
+           (rule_.prefix.empty() ? "" : "; " + rule_.sentence(weights_)) +
+           (sines.empty()
+                ? ""
+                : "; not trained are tables of sines, " + firstNames(sines) + ": --trainable REGEX trains them");
   }
 
 private:

@@ -1,6 +1,8 @@
 //===- WeightValues.cpp - values of initializers beside those of weights ------===//
 #include "compiler/import/match/WeightValues.h"
 
+#include "compiler/import/Roles.h"
+
 #include "compiler/import/Types.h"
 #include "core/Crc32c.h"
 
@@ -116,6 +118,14 @@ bool WeightValues::areEqual(const std::string &a, const std::string &b) {
 
 bool WeightValues::isZeros(const std::string &tensor) {
   return std::ranges::all_of(readTensor(tensor).bytes, [](char byte) { return byte == 0; });
+}
+
+bool WeightValues::isSines(const std::string &tensor) {
+  const Elements elements = readTensor(tensor);
+  std::vector<float> values(elements.dtype == DType::F32 ? elements.bytes.size() / sizeof(float) : 0);
+  if (!values.empty())
+    std::memcpy(values.data(), elements.bytes.data(), values.size() * sizeof(float));
+  return isTableOfSines(elements.shape, values);
 }
 
 } // namespace ds::import

@@ -31,6 +31,7 @@ public:
   /// Whether two tensors have one type, shape and values.
   bool areEqual(const std::string &a, const std::string &b);
   bool isZeros(const std::string &tensor);
+  bool isSines(const std::string &tensor);
 
 private:
   /// Equal values have equal sums.
