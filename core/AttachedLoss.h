@@ -7,17 +7,21 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace ds {
 
-/// The loss functions of transformers (loss_utils.py): a mean cross entropy, or a mean squared error.
-enum class LossKind { CausalLm, MaskedLm, TokenClassification, Classification, Regression };
+/// A mean cross entropy of classes, as in transformers (loss_utils.py), or of pixels; a mean binary cross entropy, or a
+/// mean squared error.
+enum class LossKind { CausalLm, MaskedLm, TokenClassification, Classification, Segmentation, MultiLabel, Regression };
 
-inline constexpr std::array<std::pair<std::string_view, LossKind>, 5> lossKinds = {
+inline constexpr std::array<std::pair<std::string_view, LossKind>, 7> lossKinds = {
     {{"causal-lm", LossKind::CausalLm},
      {"masked-lm", LossKind::MaskedLm},
      {"token-classification", LossKind::TokenClassification},
      {"classification", LossKind::Classification},
+     {"segmentation", LossKind::Segmentation},
+     {"multi-label", LossKind::MultiLabel},
      {"regression", LossKind::Regression}}};
 
 constexpr std::string_view name(LossKind kind) { return lossKinds[size_t(kind)].first; }
@@ -29,12 +33,16 @@ constexpr std::optional<LossKind> lossKindFromName(std::string_view name) {
   return std::nullopt;
 }
 
+/// Whether a label is the number of a class; else it is a float.
+constexpr bool choosesClass(LossKind kind) { return kind != LossKind::MultiLabel && kind != LossKind::Regression; }
+
 /// What --attach-loss and "deepstatic": {"loss": ...} say.
 struct AttachedLoss {
   LossKind kind = LossKind::CausalLm;
-  double labelSmoothing = 0;  // at least 0, less than 1
-  int64_t ignoreIndex = -100; // a label that does not count
-  std::string logits = {};    // an output; empty: the one that must be meant
+  double labelSmoothing = 0;             // at least 0, less than 1
+  int64_t ignoreIndex = -100;            // a label that does not count
+  std::string logits = {};               // an output; empty: the one that must be meant
+  std::vector<double> classWeights = {}; // of a label's class; empty: 1
 };
 
 /// The graph input that an attached loss reads.

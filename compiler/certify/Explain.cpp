@@ -127,8 +127,9 @@ constexpr Explanation explanations[] = {
     {"attach-loss", "A plan trains on one scalar; a graph that ends in logits has none.",
      "transformers' exporter and torch.onnx.export write the forward pass of a model without labels.",
      "Let ds-opt put the loss behind the logits: --attach-loss causal-lm, masked-lm, token-classification, "
-     "classification "
-     "or regression, or \"deepstatic\": {\"loss\": ...} in the configuration (docs/attach-loss.md). The data then need "
+     "classification, segmentation, "
+     "multi-label or regression, or \"deepstatic\": {\"loss\": ...} in the configuration (docs/attach-loss.md). The "
+     "data then need "
      "labels."},
     {"folded-constants", "A weight that the exporter computed from others trains as it stands.",
      "The TorchScript exporter writes onnx::MatMul_123, a transposed weight without its name, and convolutions with "

@@ -4,9 +4,12 @@
 #include "compiler/config/Resolver.h"
 #include "core/NearestName.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ds::config {
 namespace {
@@ -27,6 +30,16 @@ void readKind(Resolver &resolver, std::string_view word, AttachedLoss &loss) {
   resolver.refuse(path, "its kinds are " + list + "; the nearest is " + std::string(nearestName(word, words)));
 }
 
+bool readWeights(const Node &list, std::vector<double> &weights) {
+  for (const Node &item : list.items) {
+    const bool isNumber = item.kind == Node::Kind::Int || item.kind == Node::Kind::Float;
+    if (!isNumber || !std::isfinite(item.number) || item.number < 0)
+      return false;
+    weights.push_back(item.number);
+  }
+  return std::ranges::any_of(weights, [](double weight) { return weight > 0; });
+}
+
 void readMember(Resolver &resolver, const Member &member, AttachedLoss &loss) {
   const Node &value = member.value;
   const bool isInt = value.kind == Node::Kind::Int, isText = value.kind == Node::Kind::String;
@@ -41,11 +54,15 @@ void readMember(Resolver &resolver, const Member &member, AttachedLoss &loss) {
     loss.labelSmoothing = value.number;
   } else if (member.key == "ignore_index") {
     isInt ? void(loss.ignoreIndex = value.integer) : refuse("a whole number");
+  } else if (member.key == "class_weights") {
+    readWeights(value, loss.classWeights)
+        ? void()
+        : refuse("a list of finite numbers, one for each class, at least 0, not all 0");
   } else if (member.key == "logits") {
     isText && !value.text.empty() ? void(loss.logits = value.text) : refuse("the name of an output");
   } else {
     resolver.refuse(path, "it has " + printable(member.key) +
-                              "; kind, label_smoothing, ignore_index and logits are available");
+                              "; kind, label_smoothing, ignore_index, class_weights and logits are available");
   }
 }
 
@@ -62,10 +79,11 @@ void resolveLoss(Resolver &resolver, Config &config) {
     return resolver.refuse(path, R"(it has no kind; write {"kind": "causal-lm"})");
   for (const Member &each : written->members)
     readMember(resolver, each, loss);
-  if (loss.kind == LossKind::Regression)
-    for (const char *key : {"label_smoothing", "ignore_index"})
+  if (!choosesClass(loss.kind))
+    for (const char *key : {"label_smoothing", "ignore_index", "class_weights"})
       if (member(*written, key))
-        resolver.refuse(path, std::string(key) + " belongs to labels that are classes; a regression has none");
+        resolver.refuse(path, std::string(key) + " belongs to labels that are classes; those of " +
+                                  std::string(name(loss.kind)) + " are floats");
 }
 
 } // namespace ds::config

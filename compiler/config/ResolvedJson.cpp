@@ -62,8 +62,10 @@ json schedulerJson(const Config &config) {
 
 json lossJson(const AttachedLoss &loss) {
   json written = {{"kind", name(loss.kind)}};
-  if (loss.kind != LossKind::Regression)
+  if (choosesClass(loss.kind))
     written.update({{"label_smoothing", loss.labelSmoothing}, {"ignore_index", loss.ignoreIndex}});
+  if (!loss.classWeights.empty())
+    written["class_weights"] = loss.classWeights;
   if (!loss.logits.empty())
     written["logits"] = loss.logits;
   return written;

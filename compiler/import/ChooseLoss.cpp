@@ -174,19 +174,56 @@ AttachedLoss GraphImporter::lossToAttach(const std::string &output, const Value 
                 ", or choose another output with --loss NAME" + saysMore("attach-loss"));
 }
 
-/// What a softmax over the classes is computed of, or nothing.
-static std::optional<Value> beforeSoftmax(const Value &probabilities) {
-  mlir::Value value = probabilities.value;
-  const auto classes = [](mlir::Value each) { return mlir::cast<RankedTensorType>(each.getType()).getShape().back(); };
-  while (auto view = value ? value.getDefiningOp<train::ReshapeOp>() : nullptr) {
-    if (view.getInput().getType().getRank() == 0 || classes(view.getInput()) != classes(value))
-      return std::nullopt;
-    value = view.getInput();
+/// What the op is that makes probabilities of logits, behind ops that move whole rows of classes: their names are in
+/// `moves`, the last one first. `classes` is the dimension of the classes, which each of them may move.
+static Operation *probabilityMaker(mlir::Value value, size_t classes, SmallVector<Operation *> &moves) {
+  for (Operation *op = value ? value.getDefiningOp() : nullptr; op; op = op->getOperand(0).getDefiningOp()) {
+    if (isa<train::SigmoidOp>(op))
+      return op;
+    if (auto softmax = dyn_cast<train::SoftmaxOp>(op))
+      return softmax.getAxis() == classes ? op : nullptr;
+    if (auto logs = dyn_cast<train::LogSoftmaxOp>(op))
+      return logs.getAxis() == classes ? op : nullptr;
+    if (auto transpose = dyn_cast<train::TransposeOp>(op)) {
+      classes = size_t(transpose.getPermutation()[classes]);
+    } else if (auto view = dyn_cast<train::ReshapeOp>(op)) {
+      const auto from = view.getInput().getType().getShape(), to = view.getType().getShape();
+      if (from.empty() || classes + 1 != to.size() || from.back() != to.back())
+        return nullptr;
+      classes = from.size() - 1;
+    } else {
+      return nullptr;
+    }
+    moves.push_back(op);
   }
-  auto softmax = value ? value.getDefiningOp<train::SoftmaxOp>() : nullptr;
-  if (!softmax || int64_t(softmax.getAxis()) + 1 != softmax.getInput().getType().getRank())
-    return std::nullopt;
-  return Value::of(softmax.getInput());
+  return nullptr;
+}
+
+/// The logits of an output of probabilities, which a note names; others as they are.
+Value GraphImporter::beforeProbabilities(LossKind kind, const std::string &output, const Value &given) {
+  if (kind == LossKind::Regression || given.rank() == 0)
+    return given;
+  SmallVector<Operation *> moves;
+  const size_t classes = choosesClass(kind) ? classDimension(kind, given.shape) : size_t(given.rank()) - 1;
+  Operation *maker = probabilityMaker(given.value, classes, moves);
+  if (!maker)
+    return given;
+  const bool isSigmoid = isa<train::SigmoidOp>(maker);
+  const std::string what = isSigmoid ? "sigmoid" : isa<train::SoftmaxOp>(maker) ? "softmax" : "logarithm of a softmax";
+  if (isSigmoid == choosesClass(kind))
+    throw Failure("output '" + output + "' is a " + what + ", of which " + std::string(name(kind)) +
+                  " cannot be taken; attach one that fits (--attach-loss " +
+                  (isSigmoid ? "multi-label" : "classification, segmentation") + ")");
+  emitRemark(NameLoc::get(StringAttr::get(&context_, options_.path)))
+      << "output '" << output << "' is a " << what << ", so the loss is taken of what the " << what
+      << " is computed of";
+  mlir::Value value = maker->getOperand(0);
+  for (Operation *move : llvm::reverse(moves)) {
+    Operation *again = builder_.clone(*move);
+    again->setOperand(0, value);
+    value = again->getResult(0);
+  }
+  return Value::of(value);
 }
 
 mlir::Value GraphImporter::attachLoss(const std::string &output, const Value &logits, Location location) {
@@ -202,20 +239,20 @@ mlir::Value GraphImporter::attachLoss(const std::string &output, const Value &lo
     throw Failure(start + "logits are float32 or float64; cast them in the model");
   if (const std::string why = unfitness(loss.kind, logits.shape); !why.empty())
     throw Failure(start + why);
+  if (const size_t weights = loss.classWeights.size(); weights != 0)
+    if (const int64_t classes = logits.shape[classDimension(loss.kind, logits.shape)]; int64_t(weights) != classes)
+      throw Failure(start + "deepstatic.loss has " + std::to_string(weights) + " class_weights, and the logits have " +
+                    std::to_string(classes) + " classes; write one weight for each class");
   (*module_)->setAttr("train.attached_loss", builder_.getStringAttr(name(loss.kind)));
   (*module_)->setAttr("train.attached_logits", builder_.getStringAttr(output));
   const Value labels = Value::of(addLabels(loss.kind, logits));
-  const std::optional<Value> scores = loss.kind == LossKind::Regression ? std::nullopt : beforeSoftmax(logits);
-  if (scores)
-    emitRemark(NameLoc::get(StringAttr::get(&context_, options_.path)))
-        << "output '" << output << "' is a softmax, so the loss is taken of what the softmax is computed of";
-  return operand(attachedLoss(*this, loss, scores ? *scores : logits, labels, location), location);
+  return operand(attachedLoss(*this, loss, beforeProbabilities(loss.kind, output, logits), labels, location), location);
 }
 
 /// One more input of @forward. A stream of tokens feeds a causal model with itself.
 mlir::Value GraphImporter::addLabels(LossKind kind, const Value &logits) {
-  const bool classes = kind != LossKind::Regression;
-  const mlir::Type type = tensorType(&context_, classes ? DType::I64 : logits.dtype, labelShape(kind, logits.shape));
+  const mlir::Type type =
+      tensorType(&context_, choosesClass(kind) ? DType::I64 : logits.dtype, labelShape(kind, logits.shape));
   const unsigned count = function_.getNumArguments();
   SmallVector<unsigned> alike;
   for (unsigned i = 0; i < count; ++i) {

@@ -116,6 +116,7 @@ private:
   mlir::Value lossOf(const std::vector<std::string> &results);
   AttachedLoss lossToAttach(const std::string &output, const Value &logits) const;
   mlir::Value attachLoss(const std::string &output, const Value &logits, mlir::Location location);
+  Value beforeProbabilities(LossKind kind, const std::string &output, const Value &given);
   mlir::Value addLabels(LossKind kind, const Value &logits);
   void createVariables();
   void eraseUnused();

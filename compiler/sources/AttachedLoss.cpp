@@ -2,11 +2,14 @@
 #include "compiler/sources/AttachedLoss.h"
 
 #include "compiler/sources/ReferenceOps.h"
+#include "core/Crc32c.h"
 #include "core/Error.h"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +45,10 @@ public:
   void require(const AttachedLoss &loss) const {
     if (loss.kind == LossKind::Regression)
       return requireSquares();
+    if (loss.kind == LossKind::MultiLabel)
+      return requireBinary();
+    if (!loss.classWeights.empty())
+      return requireWeighted(loss);
     const proto::ReferenceOp &entropy = only("train.cross_entropy");
     const std::string reduction = textOf(entropy, "reduction");
     if (reduction != "mean" && reduction != "sum")
@@ -50,9 +57,7 @@ public:
       refuse("label " + std::to_string(int64_t(numberOf(entropy, "ignore_index"))) + " is ignored, not " +
              std::to_string(loss.ignoreIndex));
     requireLabels(entropy.operands(1), loss);
-    if (loss.labelSmoothing != 0)
-      requireMixture(entropy.results(0), loss.labelSmoothing);
-    else if (skipped(added(), {"train.cast"}) != entropy.results(0))
+    if (entropyOf(loss) != entropy.results(0))
       refuse("something else than a cross entropy is the loss of " + std::string(function_));
   }
 
@@ -120,16 +125,72 @@ private:
     return {attribute->integers().values().begin(), attribute->integers().values().end()};
   }
 
-  /// entropy (1 - s) + mean over classes s.
-  void requireMixture(uint32_t entropy, double smoothing) const {
+  /// What smoothing leaves of the loss: of entropy (1 - s) + mean over classes s.
+  uint32_t entropyOf(const AttachedLoss &loss) const {
+    const double smoothing = loss.labelSmoothing;
+    if (smoothing == 0)
+      return skipped(added(), {"train.cast"});
     const proto::ReferenceOp &sum = made(skipped(added(), {"train.cast"}), "train.add");
     const proto::ReferenceOp &kept = made(sum.operands(0), "train.mul"), &mixed = made(sum.operands(1), "train.mul");
     const auto weight = [&](const proto::ReferenceOp &product) {
       return numberOf(made(skipped(product.operands(1), {"train.cast"}), "train.constant"), "value");
     };
-    if (kept.operands(0) != entropy || float(weight(kept)) != float(1 - smoothing) ||
-        float(weight(mixed)) != float(smoothing))
+    if (float(weight(kept)) != float(1 - smoothing) || float(weight(mixed)) != float(smoothing))
       refuse("its label smoothing is not " + std::to_string(smoothing));
+    return kept.operands(0);
+  }
+
+  uint32_t madeOf(uint32_t value, std::string_view by, int operand = 0) const {
+    return made(skipped(value, {"train.cast", "train.reshape"}), by).operands(operand);
+  }
+
+  /// The sum of weight * -log p of labels that count, by the sum of their weights.
+  void requireWeighted(const AttachedLoss &loss) const {
+    const proto::ReferenceOp &mean = made(entropyOf(loss), "train.div");
+    const proto::ReferenceOp &losses = made(madeOf(mean.operands(0), "train.reduce_sum"), "train.mul");
+    const uint32_t weights = madeOf(mean.operands(1), "train.reduce_sum");
+    if (losses.operands(1) != weights)
+      refuse("it is not divided by the sum of the weights that it has");
+    const proto::ReferenceOp &kept = made(weights, "train.select");
+    const proto::ReferenceOp &ignored = made(madeOf(kept.operands(0), "train.not"), "train.equal");
+    if (numberOf(made(skipped(ignored.operands(1), {"train.reshape"}), "train.constant"), "value") !=
+        double(loss.ignoreIndex))
+      refuse("a label other than " + std::to_string(loss.ignoreIndex) + " is ignored");
+    requireLabels(ignored.operands(0), loss);
+    const uint32_t picked = madeOf(losses.operands(0), "train.neg");
+    const uint32_t row = skipped(madeOf(picked, "train.gather_elements", 1), {"train.reshape"});
+    madeOf(madeOf(picked, "train.gather_elements"), "train.log_softmax");
+    requireLabels(madeOf(madeOf(row, "train.select", 1), "train.select", 2), loss);
+    const proto::ReferenceOp &gather = made(kept.operands(1), "train.gather");
+    if (skipped(gather.operands(1), {"train.reshape"}) != row)
+      refuse("weights are not those of its labels");
+    requireTable(made(gather.operands(0), "train.constant"), gather.results(0), loss.classWeights);
+  }
+
+  /// A constant that is one number throughout says that, and another one the CRC of its elements.
+  void requireTable(const proto::ReferenceOp &table, uint32_t like, const std::vector<double> &weights) const {
+    const bool isDouble = plan_.reference().values(int(like)).dtype() == proto::DTYPE_F64;
+    const std::vector<float> singles(weights.begin(), weights.end());
+    const proto::Attribute *crc = attributeOf(table, "crc32c");
+    const bool isSame =
+        crc ? uint32_t(crc->integer()) ==
+                  (isDouble ? crc32c(std::as_bytes(std::span(weights))) : crc32c(std::as_bytes(std::span(singles))))
+            : std::ranges::all_of(singles, [&](float each) { return each == float(numberOf(table, "value")); });
+    if (!isSame)
+      refuse("its weights of classes are not deepstatic.loss's class_weights");
+  }
+
+  /// The mean of max(x, 0) + log(exp(-|x|) + 1) - x * label.
+  void requireBinary() const {
+    const proto::ReferenceOp &difference = made(madeOf(added(), "train.reduce_mean"), "train.sub");
+    const proto::ReferenceOp &softplus = made(difference.operands(0), "train.add");
+    const proto::ReferenceOp &product = made(difference.operands(1), "train.mul");
+    requireInput(skipped(product.operands(1), {"train.cast"}));
+    const uint32_t logits = product.operands(0);
+    const uint32_t power = madeOf(madeOf(madeOf(softplus.operands(1), "train.log"), "train.add"), "train.exp");
+    if (madeOf(softplus.operands(0), "train.max") != logits ||
+        madeOf(madeOf(power, "train.neg"), "train.abs") != logits)
+      refuse("it is no binary cross entropy of one output's logits");
   }
 
   /// The mean of (logits - labels)^2.
@@ -172,7 +233,8 @@ std::optional<Claim> requireAttachedLoss(const proto::Plan &plan, const ModelFil
   if (config != nullptr && config->loss) {
     const AttachedLoss &wanted = *config->loss;
     if (!said || said->kind != wanted.kind || said->labelSmoothing != wanted.labelSmoothing ||
-        said->ignoreIndex != wanted.ignoreIndex || (!wanted.logits.empty() && wanted.logits != said->logits))
+        said->ignoreIndex != wanted.ignoreIndex || said->classWeights != wanted.classWeights ||
+        (!wanted.logits.empty() && wanted.logits != said->logits))
       refuse("the configuration asks for another (deepstatic.loss)");
   }
   if (!said)

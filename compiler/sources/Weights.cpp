@@ -166,8 +166,7 @@ void requireTokens(const proto::Input &input, const std::string &wanted) {
 /// labels.
 void requireAddedLabels(const proto::Plan &plan, const proto::Input &labels, LossKind kind) {
   const std::optional<DType> dtype = dtypeFromNumber(labels.dtype());
-  const bool classes = kind != LossKind::Regression;
-  if (!dtype || (classes ? *dtype != DType::I64 : !isFloat(*dtype)) || labels.shape_size() == 0 ||
+  if (!dtype || (choosesClass(kind) ? *dtype != DType::I64 : !isFloat(*dtype)) || labels.shape_size() == 0 ||
       uint64_t(labels.shape(0)) != plan.training().micro_batch_size())
     throw Error("input labels of the plan is " + nameOf(dtype) + " " + shapeText(labels.shape()) +
                 ", which are no labels of a loss of kind " + std::string(name(kind)));

@@ -91,12 +91,13 @@ void thresholdedRelu(Node &node) {
 }
 
 /// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|)
-static Value softplusOf(const Algebra &math, const Value &x) {
+Value softplusOf(Node &node, const Value &x) {
+  const Algebra math(node);
   const Value rest = math.log(math.add(math.exp(math.neg(math.abs(x))), 1));
   return math.add(math.max(x, 0), rest);
 }
 
-void softplus(Node &node) { node.set(0, softplusOf(Algebra(node), node.floatIn(0))); }
+void softplus(Node &node) { node.set(0, softplusOf(node, node.floatIn(0))); }
 
 void softsign(Node &node) {
   const Algebra math(node);
@@ -135,7 +136,7 @@ void swish(Node &node) {
 void mish(Node &node) {
   const Algebra math(node);
   const Value x = node.floatIn(0);
-  node.set(0, math.mul(x, math.tanh(softplusOf(math, x))));
+  node.set(0, math.mul(x, math.tanh(softplusOf(node, x))));
 }
 
 /// 0 within [-lambd, lambd], outside nearer to 0 by bias.

@@ -23,40 +23,83 @@ Value shifted(Node &node, const Value &labels, int64_t ignored) {
   return sliceAlong(node, Value::of(padded.getResult()), 1, 1, labels.shape[1]);
 }
 
-/// The mean over the rows that count of the mean over classes of -log p: what smoothing mixes in. scores: [rows,
-/// classes].
-Value meanOverClasses(Node &node, const Value &scores, const Value &labels, int64_t ignored) {
+/// What smoothing mixes in, of log-probabilities [rows, classes]: the mean over classes of weight * -log p, summed over
+/// the rows that count, by the sum of the weights of their labels.
+Value meanOverClasses(Node &node, const Value &logs, const Value &labels, const std::optional<Value> &ofClasses,
+                      const Value &weights, int64_t ignored) {
   const Algebra math(node);
   const Value counts = math.negation(math.equal(labels, Value::of(Constant::integer(ignored))));
-  const Value weights = cast(node, counts, scores.dtype);
-  const Value logs =
-      Value::of(node.create<train::LogSoftmaxOp>({node.operand(scores)}, {node.number("axis", 1)}).getResult());
-  const Value means = reduce(node, ReduceFold::Mean, logs, {1}, false);
+  const Value means = reduce(node, ReduceFold::Mean, ofClasses ? math.mul(logs, *ofClasses) : logs, {1}, false);
   const Value sum = reduce(node, ReduceFold::Sum, math.choose(counts, means, 0), {0}, false);
   return math.neg(math.div(sum, reduce(node, ReduceFold::Sum, weights, {0}, false)));
 }
 
-/// logits: [.., classes] with a row for each label.
+Value logSoftmax(Node &node, const Value &scores) {
+  return Value::of(node.create<train::LogSoftmaxOp>({node.operand(scores)}, {node.number("axis", 1)}).getResult());
+}
+
+/// The weights of classes as the logits' type.
+std::optional<Value> weightsOf(const AttachedLoss &loss, DType dtype) {
+  if (loss.classWeights.empty())
+    return std::nullopt;
+  std::vector<char> bytes;
+  for (const double weight : loss.classWeights) {
+    const float single = float(weight);
+    const char *from =
+        dtype == DType::F64 ? reinterpret_cast<const char *>(&weight) : reinterpret_cast<const char *>(&single);
+    bytes.insert(bytes.end(), from, from + (dtype == DType::F64 ? sizeof weight : sizeof single));
+  }
+  return Value::of(Constant::dense(dtype, {int64_t(loss.classWeights.size())}, std::move(bytes)));
+}
+
+/// logits: a row of classes for each label.
 Value ofClasses(Node &node, const AttachedLoss &loss, const Value &logits, const Value &labels) {
-  const int64_t classes = logits.shape.back(), rows = elementCount(labels.shape);
-  const Value target = loss.kind == LossKind::CausalLm ? shifted(node, labels, loss.ignoreIndex) : labels;
-  const Value scores = reshape(node, logits, {rows, classes}), column = reshape(node, target, {rows});
-  const Value entropy = ops::meanCrossEntropy(node, scores, column, loss.ignoreIndex);
+  const size_t dimension = classDimension(loss.kind, logits.shape);
+  const int64_t classes = logits.shape[dimension], rows = elementCount(labels.shape), ignored = loss.ignoreIndex;
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < logits.rank(); ++i)
+    if (size_t(i) != dimension)
+      order.push_back(i);
+  order.push_back(int64_t(dimension));
+  const Value target = loss.kind == LossKind::CausalLm ? shifted(node, labels, ignored) : labels;
+  const Value scores = reshape(node, transpose(node, logits, order), {rows, classes}),
+              column = reshape(node, target, {rows});
+  const Algebra math(node);
+  Value entropy, weights;
+  const std::optional<Value> weightOfClass = weightsOf(loss, logits.dtype);
+  if (weightOfClass) {
+    const ops::Likelihoods each = ops::likelihoodsOf(node, logSoftmax(node, scores), column, weightOfClass, ignored);
+    weights = each.weights;
+    entropy = math.div(reduce(node, ReduceFold::Sum, each.losses, {0}, false),
+                       reduce(node, ReduceFold::Sum, weights, {0}, false));
+  } else {
+    entropy = ops::meanCrossEntropy(node, scores, column, ignored);
+    weights = cast(node, math.negation(math.equal(column, Value::of(Constant::integer(ignored)))), scores.dtype);
+  }
   if (loss.labelSmoothing == 0)
     return entropy;
+  const Value spread = meanOverClasses(node, logSoftmax(node, scores), column, weightOfClass, weights, ignored);
+  return math.add(math.mul(entropy, 1 - loss.labelSmoothing), math.mul(spread, loss.labelSmoothing));
+}
+
+Value meanOfAll(Node &node, const Value &value) {
+  std::vector<int64_t> axes;
+  for (int64_t axis = 0; axis < value.rank(); ++axis)
+    axes.push_back(axis);
+  return reduce(node, ReduceFold::Mean, value, axes, false);
+}
+
+/// The mean of log(1 + e^logit) - logit * label: binary cross entropy.
+Value binaryEntropy(Node &node, const Value &logits, const Value &labels) {
   const Algebra math(node);
-  return math.add(math.mul(entropy, 1 - loss.labelSmoothing),
-                  math.mul(meanOverClasses(node, scores, column, loss.ignoreIndex), loss.labelSmoothing));
+  return meanOfAll(node, math.sub(ops::softplusOf(node, logits), math.mul(logits, labels)));
 }
 
 /// The mean of (logits - labels)^2.
 Value squaredError(Node &node, const Value &logits, const Value &labels) {
   const Algebra math(node);
   const Value difference = math.sub(reshape(node, logits, labels.shape), labels);
-  std::vector<int64_t> axes;
-  for (int64_t axis = 0; axis < labels.rank(); ++axis)
-    axes.push_back(axis);
-  return reduce(node, ReduceFold::Mean, math.mul(difference, difference), axes, false);
+  return meanOfAll(node, math.mul(difference, difference));
 }
 
 } // namespace
@@ -66,16 +109,24 @@ std::string unfitness(LossKind kind, const Shape &logits) {
       kind == LossKind::CausalLm || kind == LossKind::MaskedLm || kind == LossKind::TokenClassification;
   if (ofTokens)
     return logits.size() == 3 ? "" : "it needs logits [batch, tokens, classes]";
-  if (kind == LossKind::Regression)
-    return logits.size() == 1 || logits.size() == 2 ? "" : "it needs logits [batch] or [batch, numbers]";
-  if (logits.size() != 2)
+  if (!choosesClass(kind))
+    return logits.empty() ? "it needs logits [batch, ...]" : "";
+  if (kind == LossKind::Segmentation && logits.size() < 3)
+    return "it needs logits [batch, classes, ...]; classification fits [batch, classes]";
+  if (kind == LossKind::Classification && logits.size() != 2)
     return "it needs logits [batch, classes]";
-  return logits[1] > 1 ? "" : "one class leaves nothing to choose; regression fits";
+  return logits[1] > 1 ? "" : "one class leaves nothing to choose; multi-label and regression fit";
+}
+
+size_t classDimension(LossKind kind, const Shape &logits) {
+  return kind == LossKind::Segmentation ? 1 : logits.size() - 1;
 }
 
 Shape labelShape(LossKind kind, const Shape &logits) {
   Shape shape = logits;
-  if (kind != LossKind::Regression || (shape.size() > 1 && shape.back() == 1))
+  if (choosesClass(kind))
+    shape.erase(shape.begin() + long(classDimension(kind, logits)));
+  else if (kind == LossKind::Regression && shape.size() == 2 && shape.back() == 1)
     shape.pop_back();
   return shape;
 }
@@ -85,6 +136,8 @@ Value attachedLoss(GraphImporter &graph, const AttachedLoss &loss, const Value &
   const onnx::NodeProto proto = lossNode();
   const FlatNode flat{&proto, newestOpset};
   Node node(graph, flat, location);
+  if (loss.kind == LossKind::MultiLabel)
+    return binaryEntropy(node, logits, labels);
   return loss.kind == LossKind::Regression ? squaredError(node, logits, labels) : ofClasses(node, loss, logits, labels);
 }
 

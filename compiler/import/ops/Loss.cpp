@@ -4,6 +4,7 @@
 #include "compiler/import/ops/Ops.h"
 
 #include <limits>
+#include <optional>
 
 namespace ds::import::ops {
 namespace {
@@ -77,37 +78,26 @@ Value crossEntropy(Node &node, const Value &logits, const Value &labels) {
                       reductionOf(node) == Reduction::Mean ? train::Reduction::Mean : train::Reduction::Sum);
 }
 
-/// weight[label] * -score[label], 0 where the label is ignored; a mean divides by the sum of the weights.
+/// -score[label], each times the weight of its label; a mean divides by the sum of the weights.
 Value likelihood(Node &node, const Value &scores, const Value &labels) {
   const Algebra math(node);
   const Rows rows = rowsOf(node, scores, labels);
-  const DType dtype = scores.dtype;
-  const int64_t count = rows.scores.shape[0], classes = rows.scores.shape[1], ignored = ignoredLabel(node);
-  const bool ignores = ignored != std::numeric_limits<int64_t>::min();
-  const Value counts = math.negation(math.equal(rows.labels, Value::of(Constant::integer(ignored))));
-  // An index may be negative, a label may not: it becomes one that stops the run.
-  const Value labelled = math.choose(math.less(rows.labels, 0), double(classes), rows.labels);
-  const Value safe = ignores ? math.choose(counts, labelled, 0) : labelled;
-  const mlir::Value table = node.operand(rows.scores), column = node.operand(reshape(node, safe, {count, 1}));
-  const Value picked =
-      Value::of(node.create<train::GatherElementsOp>({table, column}, {node.number("axis", 1)}).getResult());
-  Value weights = broadcastTo(node, math.number(dtype, 1), {count});
+  const int64_t classes = rows.scores.shape[1];
+  std::optional<Value> weights;
   if (node.has(2)) {
-    if (node.in(2).shape != Shape{classes} || node.in(2).dtype != dtype)
-      throw Failure("the weights must be " + std::string(ds::name(dtype)) + " [" + std::to_string(classes) + "], not " +
-                    std::string(ds::name(node.in(2).dtype)) + " " + toString(node.in(2).shape));
-    weights = gatherAlong(node, node.in(2), safe, 0);
+    if (node.in(2).shape != Shape{classes} || node.in(2).dtype != scores.dtype)
+      throw Failure("the weights must be " + std::string(ds::name(scores.dtype)) + " [" + std::to_string(classes) +
+                    "], not " + std::string(ds::name(node.in(2).dtype)) + " " + toString(node.in(2).shape));
+    weights = node.in(2);
   }
-  if (ignores)
-    weights = math.choose(counts, weights, 0);
-  const Value losses = math.mul(math.neg(reshape(node, picked, {count})), weights);
+  const Likelihoods each = likelihoodsOf(node, rows.scores, rows.labels, weights, ignoredLabel(node));
   const Reduction reduction = reductionOf(node);
   if (reduction == Reduction::None)
-    return reshape(node, losses, rows.shape);
-  Value sum = reduce(node, ReduceFold::Sum, losses, {0}, false);
+    return reshape(node, each.losses, rows.shape);
+  Value sum = reduce(node, ReduceFold::Sum, each.losses, {0}, false);
   if (reduction == Reduction::Sum)
     return sum;
-  return math.div(sum, reduce(node, ReduceFold::Sum, weights, {0}, false));
+  return math.div(sum, reduce(node, ReduceFold::Sum, each.weights, {0}, false));
 }
 
 Value logSoftmaxOfClasses(Node &node, const Value &logits) {
@@ -119,6 +109,25 @@ Value logSoftmaxOfClasses(Node &node, const Value &logits) {
 bool isPlain(Node &node) { return !node.has(2) && reductionOf(node) != Reduction::None; }
 
 } // namespace
+
+Likelihoods likelihoodsOf(Node &node, const Value &scores, const Value &labels, const std::optional<Value> &ofClasses,
+                          int64_t ignored) {
+  const Algebra math(node);
+  const int64_t count = scores.shape[0], classes = scores.shape[1];
+  const bool ignores = ignored != std::numeric_limits<int64_t>::min();
+  const Value counts = math.negation(math.equal(labels, Value::of(Constant::integer(ignored))));
+  // An index may be negative, a label may not: it becomes one that stops the run.
+  const Value labelled = math.choose(math.less(labels, 0), double(classes), labels);
+  const Value safe = ignores ? math.choose(counts, labelled, 0) : labelled;
+  const mlir::Value table = node.operand(scores), column = node.operand(reshape(node, safe, {count, 1}));
+  const Value picked =
+      Value::of(node.create<train::GatherElementsOp>({table, column}, {node.number("axis", 1)}).getResult());
+  Value weights =
+      ofClasses ? gatherAlong(node, *ofClasses, safe, 0) : broadcastTo(node, math.number(scores.dtype, 1), {count});
+  if (ignores)
+    weights = math.choose(counts, weights, 0);
+  return {math.mul(math.neg(reshape(node, picked, {count})), weights), weights};
+}
 
 Value meanCrossEntropy(Node &node, const Value &scores, const Value &labels, int64_t ignoreIndex) {
   return crossEntropy(node, scores, labels, ignoreIndex, train::Reduction::Mean);

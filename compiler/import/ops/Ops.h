@@ -35,6 +35,8 @@ void celu(Node &node);
 void selu(Node &node);
 void prelu(Node &node);
 void thresholdedRelu(Node &node);
+/// log(1 + e^x)
+Value softplusOf(Node &node, const Value &x);
 void softplus(Node &node);
 void softsign(Node &node);
 void hardSigmoid(Node &node);
@@ -121,6 +123,13 @@ void linearAttention(Node &node);
 void causalConvWithState(Node &node);
 
 // Loss.cpp
+/// weight[label] * -score[label] of rows, and weight[label]; both 0 where the label is ignored.
+struct Likelihoods {
+  Value losses, weights;
+};
+/// Of log-probabilities [rows, classes] and int64 labels [rows].
+Likelihoods likelihoodsOf(Node &node, const Value &scores, const Value &labels, const std::optional<Value> &weights,
+                          int64_t ignoreIndex);
 /// Of scores [rows, classes] and int64 labels [rows].
 Value meanCrossEntropy(Node &node, const Value &scores, const Value &labels, int64_t ignoreIndex);
 void softmaxCrossEntropyLoss(Node &node);

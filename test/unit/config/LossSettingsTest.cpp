@@ -43,15 +43,18 @@ TEST(LossSettings, WordOrObject) {
 
 /// ds-run and ds-opt verify read the configuration that a plan carries.
 TEST(LossSettings, ReadsBackWhatItWrites) {
-  const Config first = resolve(R"({"kind": "classification", "label_smoothing": 0.25, "logits": "y"})");
+  const Config first =
+      resolve(R"({"kind": "classification", "label_smoothing": 0.25, "logits": "y", "class_weights": [1, 0.1]})");
   const Config second = resolveConfig(resolvedJson(first), {});
   EXPECT_EQ(second.loss->kind, LossKind::Classification);
   EXPECT_EQ(second.loss->labelSmoothing, 0.25);
   EXPECT_EQ(second.loss->logits, "y");
+  EXPECT_EQ(second.loss->classWeights, (std::vector<double>{1, 0.1}));
 }
 
 TEST(LossSettings, Refuses) {
-  holds(refusal(R"("causal")"), "its kinds are causal-lm, masked-lm, token-classification, classification, regression; "
+  holds(refusal(R"("causal")"), "its kinds are causal-lm, masked-lm, token-classification, classification, "
+                                "segmentation, multi-label, regression; "
                                 "the nearest is causal-lm");
   holds(refusal(R"({"label_smoothing": 0.1})"), R"(it has no kind; write {"kind": "causal-lm"})");
   holds(refusal(R"({"kind": 3})"), R"(kind is 3 and must be a text such as "causal-lm")");
@@ -60,9 +63,14 @@ TEST(LossSettings, Refuses) {
   holds(refusal(R"({"kind": "causal-lm", "ignore_index": 0.5})"), "ignore_index is 0.5 and must be a whole number");
   holds(refusal(R"({"kind": "causal-lm", "logits": ""})"), R"(logits is "" and must be the name of an output)");
   holds(refusal(R"({"kind": "causal-lm", "weight": 2})"),
-        "it has weight; kind, label_smoothing, ignore_index and logits are available");
+        "it has weight; kind, label_smoothing, ignore_index, class_weights and logits are available");
+  for (const char *weights : {"[]", "[0, 0]", "[1, -1]", "[\"a\"]", "2"})
+    holds(refusal(R"({"kind": "classification", "class_weights": )" + std::string(weights) + "}"),
+          "and must be a list of finite numbers, one for each class, at least 0, not all 0");
+  holds(refusal(R"({"kind": "multi-label", "class_weights": [1]})"),
+        "class_weights belongs to labels that are classes; those of multi-label are floats");
   holds(refusal(R"({"kind": "regression", "label_smoothing": 0.1})"),
-        "label_smoothing belongs to labels that are classes; a regression has none");
+        "label_smoothing belongs to labels that are classes; those of regression are floats");
 }
 
 } // namespace

@@ -73,21 +73,29 @@ def loss_of_model(plan, model, inputs):
     logits = numpy.float64(model.run([asked["logits"]], {name: value for name, value in inputs.items() if name in model.input_names})[0])
     if asked["kind"] == "regression":
         return float(((logits.reshape(labels.shape) - labels) ** 2).mean())
-    if is_softmax(model.proto_.graph, asked["logits"]):
+    maker = probability_maker(model.proto_.graph, asked["logits"])
+    if asked["kind"] == "multi-label":
+        logits = numpy.log(logits / (1 - logits)) if maker == "Sigmoid" else logits
+        return float((numpy.logaddexp(0, logits) - logits * labels).mean())
+    if maker == "Softmax":
         logits = numpy.log(logits)
+    if asked["kind"] == "segmentation":
+        logits = numpy.moveaxis(logits, 1, -1)
     if asked["kind"] == "causal-lm":
         logits, labels = logits[:, :-1], labels[:, 1:]
     logs, counts = logits - numpy.logaddexp.reduce(logits, -1, keepdims=True), labels != asked["ignore_index"]
-    own = numpy.take_along_axis(logs[counts], labels[counts][:, None], 1)
-    return float(-((1 - asked["label_smoothing"]) * own + asked["label_smoothing"] * logs[counts].mean(1, keepdims=True)).mean())
+    weights = numpy.array(asked.get("class_weights", [1] * logits.shape[-1]))
+    own = numpy.take_along_axis(logs[counts] * weights, labels[counts][:, None], 1)
+    mixed = (1 - asked["label_smoothing"]) * own + asked["label_smoothing"] * (logs[counts] * weights).mean(1, keepdims=True)
+    return float(-mixed.sum() / weights[labels[counts]].sum())
 
 
-def is_softmax(graph, name):
-    """Whether a value holds probabilities, which are their own softmax."""
+def probability_maker(graph, name):
+    """The operator that makes an output, behind those that only move its elements."""
     makers = {output: node for node in graph.node for output in node.output}
-    while name in makers and makers[name].op_type == "Reshape":
+    while name in makers and makers[name].op_type in ("Reshape", "Transpose"):
         name = makers[name].input[0]
-    return name in makers and makers[name].op_type == "Softmax"
+    return makers[name].op_type if name in makers else None
 
 
 def compare_first_values(plan, folder, initializers):

@@ -1,0 +1,193 @@
+"""Kinds, keys and files of losses beside PyTorch: the losses of three steps, every parameter after one, and verify."""
+
+import subprocess
+import sys
+
+import numpy
+import onnx
+import pytest
+import torch
+from conftest import REPOSITORY, write_config
+from onnx import TensorProto, helper, numpy_helper
+from plan_files import read_plan, write_plan
+from safetensors.torch import load_file, save_file
+from torch.nn import functional
+
+BATCH, WIDTH, CLASSES, STEPS, RATE = 4, 3, 5, 3, 0.5
+WEIGHTS = [1, 0.25, 2, 0.5, 3]
+SIZES = {"classification": [], "token-classification": [6], "causal-lm": [6], "masked-lm": [6], "segmentation": [2, 3], "multi-label": [6], "regression": [2, 3]}
+OF_CLASSES = [kind for kind in SIZES if kind not in ("multi-label", "regression")]
+
+
+def save_model(path, kind, ending=(), axis=None):
+    """logits = x w + b, for segmentation with the classes second; behind them the nodes of `ending`. Its parameters."""
+    random = numpy.random.default_rng(0)
+    values = {"w.0": random.normal(size=(WIDTH, CLASSES)).astype(numpy.float32), "b.0": numpy.float32([0, 0.1, -0.2, 0.3, -0.4])}
+    order = [0, 3, 1, 2] if kind == "segmentation" else list(range(len(SIZES[kind]) + 2))
+    nodes = [helper.make_node("MatMul", ["x", "w.0"], ["product"]), helper.make_node("Add", ["product", "b.0"], ["rows"]),
+             helper.make_node("Transpose", ["rows"], ["logits"], perm=order), *ending]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", *SIZES[kind], WIDTH])],
+                              [helper.make_tensor_value_info(nodes[-1].output[0], TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(value, name) for name, value in values.items()])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), path)
+    return {name: torch.from_numpy(value).requires_grad_() for name, value in values.items()}
+
+
+def logits_of(kind, parameters, x):
+    rows = x @ parameters["w.0"] + parameters["b.0"]
+    return rows.movedim(-1, 1) if kind == "segmentation" else rows
+
+
+def samples(kind, path, ignored=-100):
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(STEPS * BATCH, *SIZES[kind], WIDTH, generator=generator)
+    x[0] = 0  # so that logits are 0, where max(x, 0) has no gradient
+    shape = (STEPS * BATCH, *SIZES[kind])
+    if kind == "regression":
+        labels = torch.randn(*shape, CLASSES, generator=generator)
+    elif kind == "multi-label":
+        labels = torch.randint(0, 2, (*shape, CLASSES), generator=generator).float()
+    else:
+        labels = torch.randint(0, CLASSES, shape, generator=generator)
+        labels.flatten()[::4] = ignored
+    save_file({"x": x, "labels": labels}, path)
+    return x, labels
+
+
+def loss_of(kind, logits, labels, class_weights=None, **keys):
+    if kind == "regression":
+        return functional.mse_loss(logits, labels)
+    if kind == "multi-label":
+        return functional.binary_cross_entropy_with_logits(logits, labels)
+    if kind == "causal-lm":
+        logits, labels = logits[:, :-1], labels[:, 1:]
+    if kind != "segmentation":
+        logits, labels = logits.reshape(-1, CLASSES), labels.reshape(-1)
+    weight = class_weights and torch.tensor(class_weights, dtype=torch.float32)
+    return functional.cross_entropy(logits, labels, weight=weight, **keys)
+
+
+def descend(parameters, loss):
+    for parameter, gradient in zip(parameters.values(), torch.autograd.grad(loss, [*parameters.values()])):
+        parameter.data -= RATE * gradient
+
+
+def config_of(folder, **deepstatic):
+    return write_config(folder / "c.json", BATCH, optimizer={"type": "SGD", "params": {"lr": RATE}}, deepstatic=deepstatic)
+
+
+def check_steps(tools, plan, folder, parameters, losses):
+    """Steps of the plan beside those of `losses`, functions of the number of the step."""
+    tools.train(plan, folder / "data.safetensors", 1, "--export", folder / "one.safetensors")
+    lines, _ = tools.train(plan, folder / "data.safetensors", STEPS)
+    expected = []
+    for step in range(STEPS):
+        loss = losses(step)
+        expected.append(loss.item())
+        descend(parameters, loss)
+        if step == 0:
+            for name, value in load_file(folder / "one.safetensors").items():
+                assert (value - parameters[name]).abs().max() <= 1e-6 * parameters[name].abs().max(), name
+    numpy.testing.assert_allclose([line["loss"] for line in lines], expected, rtol=2e-6)
+
+
+def part(tensor, step):
+    return tensor[step * BATCH:(step + 1) * BATCH]
+
+
+def audited(plan, model, config):
+    audit = [sys.executable, REPOSITORY / "tools" / "ds-audit" / "ds-audit", plan, "--model", model, "--config", config]
+    return subprocess.run(audit, capture_output=True, text=True)
+
+
+def check_kind(tools, folder, kind, parameters, keys, ignored):
+    x, labels = samples(kind, folder / "data.safetensors", ignored)
+    config, model, plan = config_of(folder, loss={"kind": kind, **keys}), folder / "m.onnx", folder / "m.dsplan"
+    said = tools("ds-opt", "compile", model, "--config", config, "-o", plan).stderr
+    check_steps(tools, plan, folder, parameters, lambda step: loss_of(kind, logits_of(kind, parameters, part(x, step)), part(labels, step), **keys))
+    assert "attached_loss" in tools("ds-opt", "verify", plan, "--model", model, "--config", config, "--format", "json").stdout
+    return said, plan, model, config
+
+
+KEYS = {"plain": {}, "ignored": {"ignore_index": 2}, "weights": {"class_weights": WEIGHTS}, "smoothing": {"label_smoothing": 0.2},
+        "all": {"ignore_index": 2, "class_weights": WEIGHTS, "label_smoothing": 0.2}}
+CASES = [(kind, "plain") for kind in SIZES] + [(kind, "all") for kind in OF_CLASSES] + [("segmentation", key) for key in ("ignored", "weights", "smoothing")]
+
+
+@pytest.mark.parametrize("kind,key", CASES)
+def test_a_loss_is_that_of_torch(tools, tmp_path, kind, key):
+    parameters = save_model(tmp_path / "m.onnx", kind)
+    keys = KEYS[key]
+    _, *files = check_kind(tools, tmp_path, kind, parameters, keys, keys.get("ignore_index", -100))
+    if key == "all" or kind in ("multi-label", "regression"):
+        done = audited(*files)
+        assert "the loss" in done.stdout, done.stderr
+
+
+SEEN = {"softmax": ("classification", [helper.make_node("Softmax", ["logits"], ["p"], axis=-1)]),
+        "softmax over channels": ("segmentation", [helper.make_node("Softmax", ["logits"], ["p"], axis=1)]),
+        "softmax between transposes": ("segmentation", [helper.make_node("Transpose", ["logits"], ["last"], perm=[0, 2, 3, 1]),
+                                                        helper.make_node("Softmax", ["last"], ["q"], axis=-1),
+                                                        helper.make_node("Transpose", ["q"], ["p"], perm=[0, 3, 1, 2])]),
+        "logarithm of a softmax": ("masked-lm", [helper.make_node("LogSoftmax", ["logits"], ["p"], axis=-1)]),
+        "sigmoid": ("multi-label", [helper.make_node("Sigmoid", ["logits"], ["p"])])}
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_probabilities_are_seen_through(tools, tmp_path, name):
+    kind, ending = SEEN[name]
+    said, *files = check_kind(tools, tmp_path, kind, save_model(tmp_path / "m.onnx", kind, ending), {}, -100)
+    what = name.replace(" over channels", "").replace(" between transposes", "")
+    assert f"output 'p' is a {what}, so the loss is taken of what the {what} is computed of" in said
+    done = audited(*files)
+    assert "the loss" in done.stdout, done.stderr
+
+
+def ops(plan, name):
+    return [op for op in plan.reference.ops if op.op == "train." + name and op.name == "loss"]
+
+
+def set_attribute(plan, op, name, value):
+    for one in ops(plan, op):
+        for attribute in one.attributes:
+            if attribute.name == name:
+                attribute.integer = value
+
+
+def swap(plan, op):
+    for one in ops(plan, op):
+        one.operands[0], one.operands[1] = one.operands[1], one.operands[0]
+
+
+EDITS = {"weights": ("segmentation", lambda plan: set_attribute(plan, "constant", "crc32c", 1)),
+         "quotient": ("segmentation", lambda plan: swap(plan, "div")),
+         "labels and logits": ("multi-label", lambda plan: swap(plan, "mul"))}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_verify_derives_the_loss_again(tools, tmp_path, name):
+    """The checker, which compares commands with the reference program, may be the first to see an edit."""
+    kind, edit = EDITS[name]
+    save_model(tmp_path / "m.onnx", kind)
+    config = config_of(tmp_path, loss={"kind": kind, **(KEYS["all"] if kind == "segmentation" else {})})
+    files = "--model", tmp_path / "m.onnx", "--config", config
+    tools("ds-opt", "compile", files[1], *files[2:], "-o", tmp_path / "m.dsplan")
+    plan = read_plan(tmp_path / "m.dsplan")
+    edit(plan)
+    refusal = tools.refused("ds-opt", "verify", write_plan(tmp_path / "broken.dsplan", plan), *files)
+    assert "does not compute the loss that was attached" in refusal or "meaning" in refusal, refusal
+
+
+REFUSED = {"classes": ("classification", {"class_weights": [1, 2]}, (),
+                       "deepstatic.loss has 2 class_weights, and the logits have 5 classes; write one weight for each class"),
+           "sigmoid": ("classification", {}, SEEN["sigmoid"][1],
+                       "output 'p' is a sigmoid, of which classification cannot be taken; attach one that fits (--attach-loss multi-label)"),
+           "softmax": ("multi-label", {}, SEEN["softmax"][1],
+                       "output 'p' is a softmax, of which multi-label cannot be taken; attach one that fits (--attach-loss classification, segmentation)")}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_loss_that_does_not_fit_is_refused(tools, tmp_path, name):
+    kind, keys, ending, sentence = REFUSED[name]
+    save_model(tmp_path / "m.onnx", kind, ending)
+    assert sentence in tools.refused("ds-opt", "compile", tmp_path / "m.onnx", "--config", config_of(tmp_path, loss={"kind": kind, **keys}))
