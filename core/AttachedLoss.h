@@ -43,6 +43,8 @@ struct AttachedLoss {
   int64_t ignoreIndex = -100;            // a label that does not count
   std::string logits = {};               // an output; empty: the one that must be meant
   std::vector<double> classWeights = {}; // of a label's class; empty: 1
+  std::string file = {};                 // an ONNX graph that is the loss, in place of a kind; empty: none
+  std::string sha256 = {};               // of the file, in hexadecimal; empty: of any
 };
 
 /// The graph input that an attached loss reads.

@@ -136,7 +136,8 @@ with it say that they are stale. It is off unless written, and needs `zero_optim
 
 ## Which loss
 `deepstatic.loss` puts a loss behind a graph that ends in logits: `"causal-lm"`, `"masked-lm"`, `"token-classification"`, `"classification"`, `"segmentation"`,
-`"multi-label"` or `"regression"`, or an object with `kind`, `label_smoothing`, `ignore_index`, `class_weights` and `logits`. `--attach-loss` wins over it. `docs/attach-loss.md` has more.
+`"multi-label"` or `"regression"`, or an object with `kind`, `label_smoothing`, `ignore_index`, `class_weights` and `logits`,
+or `{"file": "loss.onnx"}`, a graph of its own. `--attach-loss` wins over it. `docs/attach-loss.md` has more.
 
 ## How the loss is averaged
 `deepstatic.loss_normalization` is `"microbatch"`, the mean of each micro-batch's own mean, as in DeepSpeed, or `"tokens"`: every label that

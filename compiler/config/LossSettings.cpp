@@ -58,11 +58,15 @@ void readMember(Resolver &resolver, const Member &member, AttachedLoss &loss) {
     readWeights(value, loss.classWeights)
         ? void()
         : refuse("a list of finite numbers, one for each class, at least 0, not all 0");
+  } else if (member.key == "file") {
+    isText && !value.text.empty() ? void(loss.file = value.text) : refuse("the path of an ONNX file");
+  } else if (member.key == "sha256") {
+    isText ? void(loss.sha256 = value.text) : refuse("the digest of the file, in hexadecimal");
   } else if (member.key == "logits") {
     isText && !value.text.empty() ? void(loss.logits = value.text) : refuse("the name of an output");
   } else {
     resolver.refuse(path, "it has " + printable(member.key) +
-                              "; kind, label_smoothing, ignore_index, class_weights and logits are available");
+                              "; kind, file, label_smoothing, ignore_index, class_weights and logits are available");
   }
 }
 
@@ -75,11 +79,16 @@ void resolveLoss(Resolver &resolver, Config &config) {
   AttachedLoss &loss = config.loss.emplace();
   if (written->kind == Node::Kind::String)
     return readKind(resolver, written->text, loss);
-  if (!member(*written, "kind"))
-    return resolver.refuse(path, R"(it has no kind; write {"kind": "causal-lm"})");
+  const bool isFile = member(*written, "file") != nullptr;
+  if (!isFile && !member(*written, "kind"))
+    return resolver.refuse(path, R"(it has no kind; write {"kind": "causal-lm"}, or {"file": "loss.onnx"})");
+  const size_t keys = member(*written, "sha256") ? 2 : 1;
+  if (isFile && written->members.size() > keys)
+    return resolver.refuse(path,
+                           R"(a file is the whole loss, and no other key goes with it; write {"file": "loss.onnx"})");
   for (const Member &each : written->members)
     readMember(resolver, each, loss);
-  if (!choosesClass(loss.kind))
+  if (!isFile && !choosesClass(loss.kind))
     for (const char *key : {"label_smoothing", "ignore_index", "class_weights"})
       if (member(*written, key))
         resolver.refuse(path, std::string(key) + " belongs to labels that are classes; those of " +

@@ -61,6 +61,8 @@ json schedulerJson(const Config &config) {
 }
 
 json lossJson(const AttachedLoss &loss) {
+  if (!loss.file.empty())
+    return {{"file", loss.file}, {"sha256", loss.sha256}};
   json written = {{"kind", name(loss.kind)}};
   if (choosesClass(loss.kind))
     written.update({{"label_smoothing", loss.labelSmoothing}, {"ignore_index", loss.ignoreIndex}});

@@ -239,10 +239,18 @@ static void requireSharable(const Lengths &lengths, const config::Config &config
     throw Error("zero_optimization.offload_optimizer.ratio is \"auto\"" + several + ", or write the ratio");
 }
 
+/// A loss in a file has its digest in the plan, and its path from the plan's folder.
+static void noteLossFile(const std::string &folder, const std::string &digest, AttachedLoss &loss) {
+  if (sha256OfFile(loss.file) != digest)
+    throw Error(loss.file + " was changed while it was read; compile it again");
+  loss.sha256 = hexOf(digest);
+  loss.file = fs::absolute(loss.file).lexically_proximate(fs::absolute(folder.empty() ? "." : folder)).string();
+}
+
 /// The plan says which loss it has, also where the model's class said it.
 static void noteAttachedLoss(ModuleOp module, config::Config &config) {
   const auto kind = module->getAttrOfType<StringAttr>("train.attached_loss");
-  if (!kind)
+  if (!kind) // the model's own, or a file
     return;
   if (!config.loss)
     config.loss = AttachedLoss{.kind = lossKindFromName(kind.getValue()).value()};
@@ -263,6 +271,11 @@ static CompileResult compileOne(const CompileRequest &request, MLIRContext &cont
 
   request.progress("importing the model");
   const std::string modelDigest = sha256OfFile(import::modelFile(request.model.path));
+  const std::string lossFile = config.loss ? config.loss->file : "";
+  const std::string lossDigest = lossFile.empty() ? "" : sha256OfFile(lossFile);
+  if (!lossFile.empty() && !config.loss->sha256.empty() && config.loss->sha256 != hexOf(lossDigest))
+    throw Error("deepstatic.loss: the SHA-256 of " + lossFile + " is " + hexOf(lossDigest) + ", not " +
+                config.loss->sha256 + "; give the file that it was, or leave sha256 out");
   OwningOpRef<ModuleOp> module = importModel(request, config, options, context, diagnostics);
   if (!config.autos.empty()) { // nothing that the import took from it changes
     overrides.model = modelFacts(*module);
@@ -314,8 +327,10 @@ static CompileResult compileOne(const CompileRequest &request, MLIRContext &cont
   CompileResult result;
   result.autos = config.autos;
   noteRecompute(*module, config.recompute, result.plan);
-  describe(request, config, machine, *module, result.plan);
   const std::string folder = fs::path(request.output).parent_path().string();
+  if (!lossFile.empty())
+    noteLossFile(folder, lossDigest, *config.loss);
+  describe(request, config, machine, *module, result.plan);
   if (failed(exporting::exportPlan(*module, {folder}, result.plan)))
     diagnostics.raise("export");
   recordSources(request, overrides.sets, modelDigest, configuration, folder, result.plan);

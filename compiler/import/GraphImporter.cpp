@@ -17,9 +17,9 @@ namespace ds::import {
 GraphImporter::GraphImporter(MLIRContext &context, const ImportOptions &options, const ScannedModel &model,
                              const FlatGraph &graph, const Metadata &metadata, const TrainingAlgorithm &algorithm,
                              WeightFiles &files, const std::set<std::string> &outside,
-                             const std::map<std::string, Role> &roles)
+                             const std::map<std::string, Role> &roles, const JoinedLoss &loss)
     : context_(context), options_(options), model_(model), graph_(graph), metadata_(metadata), algorithm_(algorithm),
-      builder_(&context), budget_(options.maxConstantElements), dims_(options.dims),
+      loss_(loss), builder_(&context), budget_(options.maxConstantElements), dims_(options.dims),
       variables_(model, metadata, algorithm, options, files, outside, graph.differentiated, roles) {}
 
 OwningOpRef<ModuleOp> GraphImporter::run() {
@@ -50,7 +50,12 @@ OwningOpRef<ModuleOp> GraphImporter::run() {
       checkedElements(variable.shape, variable.dtype(), "initializer '" + variable.name + "'");
       define(variable.name, Value::of(variable));
     }
+  bool isJoined = false;
   for (const FlatNode *node : nodes) {
+    if (!isJoined && loss_.has(node->proto->name())) {
+      isJoined = true;
+      checkJoined();
+    }
     importNode(*node);
     forgetOperands(*node);
   }

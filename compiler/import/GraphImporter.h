@@ -4,6 +4,7 @@
 #include "compiler/import/Flatten.h"
 #include "compiler/import/Fold.h"
 #include "compiler/import/Import.h"
+#include "compiler/import/LossFile.h"
 #include "compiler/import/Roles.h"
 #include "compiler/import/Value.h"
 
@@ -20,7 +21,8 @@ class GraphImporter {
 public:
   GraphImporter(mlir::MLIRContext &context, const ImportOptions &options, const ScannedModel &model,
                 const FlatGraph &graph, const Metadata &metadata, const TrainingAlgorithm &algorithm,
-                WeightFiles &files, const std::set<std::string> &outside, const std::map<std::string, Role> &roles);
+                WeightFiles &files, const std::set<std::string> &outside, const std::map<std::string, Role> &roles,
+                const JoinedLoss &loss);
 
   mlir::OwningOpRef<mlir::ModuleOp> run();
 
@@ -86,6 +88,7 @@ private:
   std::string chooseLoss() const;
   std::string chooseLogits() const;
   void checkLossNames() const;
+  void checkJoined();
   std::vector<const FlatNode *> neededNodes(const std::vector<std::string> &results,
                                             std::set<std::string> &names) const;
   void createFunction(const std::set<std::string> &needed);
@@ -130,6 +133,7 @@ private:
   const FlatGraph &graph_;
   const Metadata &metadata_;
   const TrainingAlgorithm &algorithm_;
+  const JoinedLoss &loss_;
   mlir::OpBuilder builder_;
   FoldBudget budget_;
   std::map<std::string, int64_t> dims_; // what symbolic dimensions are, --dim and all

@@ -4,6 +4,7 @@
 #include "compiler/import/GraphImporter.h"
 #include "compiler/import/Hazards.h"
 #include "compiler/import/Initializers.h"
+#include "compiler/import/LossFile.h"
 #include "compiler/import/MatchWeights.h"
 #include "compiler/import/OpTable.h"
 #include "compiler/import/files/Failure.h"
@@ -120,10 +121,37 @@ std::string foldedText(const std::map<std::string, Role> &roles, const Metadata 
   return text + saysMore("folded-constants");
 }
 
-OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &options, std::span<const char> bytes) {
+/// The whole file: a loss is small.
+onnx::ModelProto readLoss(const std::string &path, std::span<const char> bytes, uint64_t most) {
+  if (isText(path))
+    return parseText(bytes, path).proto;
+  onnx::ModelProto proto;
+  if (bytes.size() > most || !proto.ParseFromArray(bytes.data(), int(bytes.size())) || !proto.has_graph())
+    throw Failure("the loss " + path + " is no ONNX model; write it with torch.onnx.export(loss, example, FILE)");
+  return proto;
+}
+
+/// Of --attach-loss FILE; the options then name its output as the loss.
+JoinedLoss joinLoss(ScannedModel &model, ImportOptions &options) {
+  if (!options.attach || options.attach->file.empty())
+    return {};
+  const std::string path = options.attach->file;
+  if (!options.losses.empty())
+    throw Failure("--loss '" + options.losses[0].first + "' takes a loss of the model, and a loss is attached, too (" +
+                  path + "); leave one of them out");
+  const std::shared_ptr<InputFile> file = InputFile::open(path);
+  const JoinedLoss joined = joinLossFile(model.proto, readLoss(path, file->map(), options.maxBytes), path, file->map());
+  options.losses = {{joined.value, 1}};
+  options.attach.reset();
+  return joined;
+}
+
+OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &given, std::span<const char> bytes) {
+  ImportOptions options = given;
   const std::filesystem::path path = options.path;
   ScannedModel model = isText(path) ? parseText(bytes, "the file") : scanModel(bytes, options.maxBytes, "the file");
   const TrainingAlgorithm algorithm = joinTrainingInfo(model, options);
+  const JoinedLoss loss = joinLoss(model, options);
   nameDims(*model.proto.mutable_graph());
   FlatGraph graph = flatten(model.proto);
   checkStampedOpset(graph);
@@ -133,7 +161,7 @@ OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &opt
   Metadata metadata = readMetadata(model.proto); // of the exporter; what --weights tells is added
   const bool onlyRuns = options.results == ImportOptions::Results::Outputs && !options.parameters;
   const bool told = !metadata.values.empty() || metadata.trainable || algorithm.present || onlyRuns;
-  const bool constantsLearn = !told && liftConstants(model, graph, metadata);
+  const bool constantsLearn = !told && liftConstants(model, graph, metadata, loss);
   if (!told)
     separateMerged(model, graph, metadata);
   const std::string matched =
@@ -163,13 +191,13 @@ OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &opt
     roles = rolesOf(model, graph, files, metadata.fromPyTorch, constantsLearn);
   if (const std::string note = foldedText(roles, metadata, files, options.weights); !note.empty())
     emitRemark(NameLoc::get(StringAttr::get(&context, options.path))) << note;
-  GraphImporter importer(context, options, model, graph, metadata, algorithm, files, outside, roles);
+  GraphImporter importer(context, options, model, graph, metadata, algorithm, files, outside, roles, loss);
   OwningOpRef<ModuleOp> module;
   if (importer.fixesBatchAtOne()) {
     ImportOptions one = options;
     one.dims["batch"] = 1;
     GraphImporter::Shapes shapes;
-    GraphImporter asWritten(context, one, model, graph, metadata, algorithm, files, outside, roles);
+    GraphImporter asWritten(context, one, model, graph, metadata, algorithm, files, outside, roles, loss);
     asWritten.keepShapes(shapes);
     {
       const ScopedDiagnosticHandler saidOnce(&context, [](Diagnostic &) { return success(); });

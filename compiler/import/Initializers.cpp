@@ -21,7 +21,7 @@ const onnx::TensorProto *floatsOf(const onnx::NodeProto &node) {
 
 } // namespace
 
-bool liftConstants(ScannedModel &model, FlatGraph &graph, const Metadata &metadata) {
+bool liftConstants(ScannedModel &model, FlatGraph &graph, const Metadata &metadata, const JoinedLoss &loss) {
   if (metadata.fromPyTorch)
     return false;
   for (const onnx::TensorProto &tensor : model.proto.graph().initializer())
@@ -30,7 +30,7 @@ bool liftConstants(ScannedModel &model, FlatGraph &graph, const Metadata &metada
       return false;
   std::erase_if(graph.nodes, [&](const FlatNode &node) {
     const onnx::TensorProto *floats = floatsOf(*node.proto);
-    if (!floats)
+    if (!floats || loss.has(node.proto->name()))
       return false;
     onnx::TensorProto &tensor = *model.proto.mutable_graph()->add_initializer();
     tensor = *floats;

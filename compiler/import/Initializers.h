@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/import/Flatten.h"
+#include "compiler/import/LossFile.h"
 #include "compiler/import/files/Metadata.h"
 #include "compiler/import/files/WireScan.h"
 
@@ -10,7 +11,7 @@ namespace ds::import {
 /// Whether a file has its weights in Constant nodes, as Paddle's exporter writes them: it has no other floats as
 /// initializers, and is not PyTorch's, whose parameters are initializers. Then makes initializers of all of them, those
 /// of few elements too.
-bool liftConstants(ScannedModel &model, FlatGraph &graph, const Metadata &metadata);
+bool liftConstants(ScannedModel &model, FlatGraph &graph, const Metadata &metadata, const JoinedLoss &loss);
 
 /// Makes initializers of the Identity nodes by which PyTorch's older exporter names parameters whose values were those
 /// of another when it wrote the file, as those of fresh norms and copied layers are. A parameter that a module has

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -228,17 +229,22 @@ std::optional<AttachedLoss> attachedLossOf(const proto::Plan &plan) {
   return lossFromJson(*found);
 }
 
+/// The plan names it from its own folder.
+static std::string nameOfFile(const AttachedLoss &loss) { return std::filesystem::path(loss.file).filename().string(); }
+
 std::optional<Claim> requireAttachedLoss(const proto::Plan &plan, const ModelFile *model, const ConfigFile *config) {
   const std::optional<AttachedLoss> said = attachedLossOf(plan);
   if (config != nullptr && config->loss) {
     const AttachedLoss &wanted = *config->loss;
     if (!said || said->kind != wanted.kind || said->labelSmoothing != wanted.labelSmoothing ||
         said->ignoreIndex != wanted.ignoreIndex || said->classWeights != wanted.classWeights ||
-        (!wanted.logits.empty() && wanted.logits != said->logits))
+        nameOfFile(*said) != nameOfFile(wanted) || (!wanted.logits.empty() && wanted.logits != said->logits))
       refuse("the configuration asks for another (deepstatic.loss)");
   }
   if (!said)
     return std::nullopt;
+  if (!said->file.empty())
+    return Claim{"attached_loss", "the loss is the graph of " + said->file + ", SHA-256 " + said->sha256};
   const std::string kind(name(said->kind));
   if (model != nullptr && config != nullptr && !config->loss &&
       kindOfClass(model->className).find(kind) == std::string::npos)

@@ -278,6 +278,8 @@ uint64_t readBucket(const Reader &reader, uint64_t hidden) {
 AttachedLoss lossFromJson(const Json &value) {
   const Json object = value.is_object() ? value : Json{{"kind", value}};
   try {
+    if (object.contains("file"))
+      return {.file = object.at("file").get<std::string>(), .sha256 = object.value("sha256", "")};
     const std::optional<LossKind> kind = lossKindFromName(object.at("kind").get<std::string>());
     if (kind)
       return {.kind = *kind,

@@ -54,6 +54,21 @@ Claim requireHeaders(const proto::Plan &plan, const std::string &planFolder) {
                                 " weight files are safetensors, with the headers that the plan was made from"};
 }
 
+/// Makes inputs of the model of what a loss in a file of its own reads beside the model's values.
+void addLossInputs(const proto::Plan &plan, const std::string &planFolder, ModelFile &model) {
+  const std::optional<AttachedLoss> attached = attachedLossOf(plan);
+  if (!attached || attached->file.empty())
+    return;
+  const std::string path = (fs::path(planFolder) / attached->file).lexically_normal().string();
+  if (const std::string digest = hexOf(sha256OfFile(path)); digest != attached->sha256)
+    throw Error(path + " is not the loss that the plan was made from: its SHA-256 begins with " + digest.substr(0, 12) +
+                ", the plan's with " + attached->sha256.substr(0, 12));
+  const ModelFile loss = readModel(path);
+  for (const auto &[name, input] : loss.inputs)
+    if (!model.outputs.contains(name))
+      model.inputs.try_emplace(name, input);
+}
+
 std::vector<Claim> byModel(const proto::Plan &plan, const ModelFile &model, const Places &places,
                            const std::string &planFolder) {
   requireDigest(model.path, sha256OfFile(model.path), plan.sources().model_sha256(), "model");
@@ -119,8 +134,10 @@ std::vector<Claim> requireSources(const proto::Plan &plan, const Places &places)
   };
   std::optional<ModelFile> model;
   std::optional<ConfigFile> config;
-  if (!places.model.empty())
-    add(byModel(plan, model.emplace(readModel(places.model)), places, planFolder), "the model");
+  if (!places.model.empty()) {
+    addLossInputs(plan, planFolder, model.emplace(readModel(places.model)));
+    add(byModel(plan, *model, places, planFolder), "the model");
+  }
   if (!places.config.empty())
     add(byConfiguration(plan, places.config, config.emplace()), "the configuration");
   if (model || config)

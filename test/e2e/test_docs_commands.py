@@ -59,6 +59,8 @@ class Losses(torch.nn.Module):
         return (y ** 2).mean(), y.abs().mean()
 torch.onnx.export(Losses().train(), (torch.ones(4, 8),), "model.onnx", dynamo=True, optimize=False, opset_version=20, input_names=["x"],
                   output_names=["main", "auxiliary"], dynamic_shapes={"x": {0: torch.export.Dim("batch")}}, verbose=False)
+torch.onnx.export(torch.nn.Linear(8, 10).train(), (torch.ones(4, 8),), "classifier.onnx", dynamo=True, optimize=False, opset_version=20, output_names=["logits"],
+                  dynamic_shapes=[{0: torch.export.Dim("batch")}], verbose=False)
 END
 python models/prepare_data.py text /usr/share/common-licenses/GPL-3 --seq 128 --out train.safetensors
 echo '{"train_micro_batch_size_per_gpu": 2, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}}' >ds_config.json

@@ -191,3 +191,134 @@ def test_a_loss_that_does_not_fit_is_refused(tools, tmp_path, name):
     kind, keys, ending, sentence = REFUSED[name]
     save_model(tmp_path / "m.onnx", kind, ending)
     assert sentence in tools.refused("ds-opt", "compile", tmp_path / "m.onnx", "--config", config_of(tmp_path, loss={"kind": kind, **keys}))
+
+
+# ---- losses in files of their own
+
+class Focal(torch.nn.Module):
+    """With weights of classes as a buffer, and a second output of the model."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("alpha", torch.tensor([1, 0.25, 2, 0.5, 3]))
+
+    def forward(self, logits, rows, targets):
+        logs = functional.log_softmax(logits, -1)
+        picked = logs.gather(1, targets[:, None])[:, 0]
+        return (self.alpha[targets] * (1 - picked.exp()) ** 2 * -picked).mean() + 0.01 * (rows ** 2).mean()
+
+
+class Dice(torch.nn.Module):
+    """With a weight of each channel, which is a constant of the file."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.linspace(0.5, 1.5, CLASSES))
+
+    def forward(self, logits, masks):
+        p = torch.sigmoid(logits)
+        overlap, total = (p * masks).sum((2, 3)), (p + masks).sum((2, 3))
+        return ((1 - (2 * overlap + 1) / (total + 1)) * self.scale).mean()
+
+
+def save_loss(loss, path, example, names, **more):
+    dims = [{0: torch.export.Dim("samples")}] * len(example)
+    torch.onnx.export(loss, example, path, input_names=names, output_names=["loss"], dynamic_shapes=dims, dynamo=True, verbose=False, **more)
+
+
+def add_output(path, name):
+    proto = onnx.load(path)
+    proto.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", CLASSES]))
+    onnx.save(proto, path)
+
+
+@pytest.mark.parametrize("name", ["focal", "dice"])
+def test_a_loss_file_is_that_of_torch(tools, tmp_path, name):
+    kind, loss = ("classification", Focal()) if name == "focal" else ("segmentation", Dice())
+    parameters, path = save_model(tmp_path / "m.onnx", kind), tmp_path / f"{name}.onnx"
+    x, labels = samples(kind, tmp_path / "data.safetensors", 0)
+    if name == "focal":
+        add_output(tmp_path / "m.onnx", "rows")
+        names, data = ["logits", "rows", "targets"], {"targets": labels}
+        save_loss(loss, path, (torch.randn(2, CLASSES), torch.randn(2, CLASSES), labels[:2]), names)
+    else:
+        names, data = ["logits", "masks"], {"masks": torch.rand(len(x), CLASSES, 2, 3, generator=torch.Generator().manual_seed(2)).round()}
+        save_loss(loss, path, (torch.randn(2, CLASSES, 2, 3), data["masks"][:2]), names, external_data=True)
+    save_file({"x": x, **data}, tmp_path / "data.safetensors")
+    config, plan, model = config_of(tmp_path), tmp_path / "m.dsplan", tmp_path / "m.onnx"
+    tools("ds-opt", "compile", model, "--config", config, "--attach-loss", path, "-o", plan)
+
+    def of_step(step):
+        logits = logits_of(kind, parameters, part(x, step))
+        return loss(logits, *([logits] if name == "focal" else []), *(part(value, step) for value in data.values()))
+    check_steps(tools, plan, tmp_path, parameters, of_step)
+    said = tools("ds-opt", "verify", plan, "--model", model, "--config", config, "--format", "json").stdout
+    assert f"the loss is the graph of {path.name}, SHA-256" in said
+    done = audited(plan, model, config)
+    assert "the loss" in done.stdout, done.stderr
+    path.write_bytes(path.read_bytes() + b"\x3a\x00")
+    assert f"{name}.onnx is not the loss that the plan was made from" in tools.refused("ds-opt", "verify", plan, "--model", model, "--config", config)
+
+
+def graph_loss(path, nodes, inputs, outputs, initializers=(), opset=20):
+    values = [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in inputs]
+    graph = helper.make_graph([helper.make_node(*node[:3], **dict(node[3:])) for node in nodes], "loss", values,
+                              [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in outputs], list(initializers))
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
+
+
+def test_a_loss_has_names_and_an_opset_of_its_own(tools, tmp_path):
+    """Its inner names are the model's, its reduction has the axes of opset 11, and its names in the configuration are relative."""
+    parameters = save_model(tmp_path / "m.onnx", "classification")
+    x, _ = samples("classification", tmp_path / "data.safetensors")
+    wanted = torch.randn(len(x), CLASSES, generator=torch.Generator().manual_seed(3))
+    save_file({"x": x, "wanted": wanted}, tmp_path / "data.safetensors")
+    graph_loss(tmp_path / "loss.onnx", [("Sub", ["logits", "wanted"], ["product"]), ("Mul", ["product", "product"], ["squares"]),
+                                        ("Mul", ["squares", "w.0"], ["rows"]), ("ReduceMean", ["rows"], ["x"], ("axes", [0, 1]), ("keepdims", 0))],
+               [("logits", TensorProto.FLOAT, ["n", CLASSES]), ("wanted", TensorProto.FLOAT, ["n", CLASSES])], [("x", [])],
+               [numpy_helper.from_array(numpy.float32([1, 2, 3, 4, 5]), "w.0")], opset=11)
+    plan, config = tmp_path / "m.dsplan", config_of(tmp_path, loss={"file": str(tmp_path / "loss.onnx")})
+    tools("ds-opt", "compile", tmp_path / "m.onnx", "--config", config, "-o", plan)
+    check_steps(tools, plan, tmp_path, parameters, lambda step: (
+        (logits_of("classification", parameters, part(x, step)) - part(wanted, step)) ** 2 * torch.arange(1.0, 6)).mean())
+    tools("ds-opt", "verify", plan, "--model", tmp_path / "m.onnx", "--config", config)
+
+
+FLOAT = TensorProto.FLOAT
+MEAN = ("ReduceMean", ["logits"], ["loss"], ("keepdims", 0))
+BAD_FILES = {
+    "strangers": ([("ReduceMean", ["scores"], ["loss"], ("keepdims", 0))], [("scores", FLOAT, ["n", CLASSES])], [("loss", [])],
+                  "reads 'scores', and no output of the model, which are 'logits'; name an input of the loss like one: "
+                  'torch.onnx.export(loss, example, FILE, input_names=["logits", "labels"])'),
+    "two outputs": ([MEAN, ("Identity", ["loss"], ["more"])], [("logits", FLOAT, ["n", CLASSES])], [("loss", []), ("more", [])],
+                    "has 2 outputs ('loss' [], 'more' []), and one must be the scalar to train on; return it alone and export again"),
+    "no scalar": ([("Abs", ["logits"], ["loss"])], [("logits", FLOAT, ["n", CLASSES])], [("loss", ["n", CLASSES])],
+                  "ends in 'loss' [n, 5], and a loss is one number; return loss.mean() and export again"),
+    "no scalar, unsaid": ([("Abs", ["logits"], ["loss"])], [("logits", FLOAT, ["n", CLASSES])], [("loss", None)],
+                          "ends in [4, 5], and a loss is one number; return loss.mean() and export again"),
+    "shape": ([MEAN], [("logits", FLOAT, ["n", 7])], [("loss", [])],
+              "reads float32 'logits' [n, 7], which the model makes float32 [4, 5]; export the loss with an example of that type and shape"),
+    "type": ([MEAN], [("logits", TensorProto.DOUBLE, ["n", CLASSES])], [("loss", [])], "reads float64 'logits' [n, 5], which the model makes float32 [4, 5]"),
+    "labels": ([("Sub", ["logits", "labels"], ["d"]), ("ReduceMean", ["d"], ["loss"], ("keepdims", 0))],
+               [("logits", FLOAT, ["n", CLASSES]), ("labels", FLOAT, ["n", 3])], [("loss", [])], "[4, 5]"),
+    "inner name": ([("Sub", ["logits", "product"], ["d"]), ("ReduceMean", ["d"], ["loss"], ("keepdims", 0))],
+                   [("logits", FLOAT, ["n", CLASSES]), ("product", FLOAT, ["n", CLASSES])], [("loss", [])],
+                   "reads data 'product', which is the name of a value inside of the model; call the input otherwise (input_names)")}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_loss_file_that_does_not_fit_is_refused(tools, tmp_path, name):
+    *graph, sentence = BAD_FILES[name]
+    save_model(tmp_path / "m.onnx", "classification")
+    graph_loss(tmp_path / "loss.onnx", *graph)
+    refusal = tools.refused("ds-opt", "compile", tmp_path / "m.onnx", "--config", config_of(tmp_path), "--attach-loss", tmp_path / "loss.onnx")
+    assert sentence in refusal and "loss" in refusal, refusal
+
+
+def test_a_loss_that_is_no_file(tools, tmp_path):
+    save_model(tmp_path / "m.onnx", "classification")
+    flags = "ds-opt", "compile", tmp_path / "m.onnx", "--config", config_of(tmp_path)
+    assert "focal is no loss: the kinds are causal-lm" in tools(*flags, "--attach-loss", "focal", code=None).stderr
+    (tmp_path / "text.onnx").write_text("no graph")
+    assert "text.onnx is no ONNX model" in tools.refused(*flags, "--attach-loss", tmp_path / "text.onnx")
+    assert "absent.onnx" in tools.refused(*flags, "--attach-loss", tmp_path / "absent.onnx")

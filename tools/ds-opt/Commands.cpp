@@ -36,10 +36,12 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <iomanip>
 #include <iterator>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <sstream>
 #include <stop_token>
 #include <string_view>
 #include <system_error>
@@ -247,11 +249,36 @@ std::vector<std::pair<std::string, double>> parseLosses(const std::vector<std::s
   return losses;
 }
 
-std::vector<std::string> lossKindNames() {
-  std::vector<std::string> names;
+/// KIND, KIND:OUTPUT or LOSS.onnx; nothing: neither.
+std::optional<AttachedLoss> attachedFrom(const std::string &word) {
+  const size_t colon = word.find(':');
+  if (const std::optional<LossKind> kind = lossKindFromName(word.substr(0, colon)))
+    return AttachedLoss{.kind = *kind, .logits = colon == std::string::npos ? "" : word.substr(colon + 1)};
+  const std::string extension = std::filesystem::path(word).extension().string();
+  if (extension == ".onnx" || extension == ".textproto" || extension == ".onnxtxt")
+    return AttachedLoss{.file = word};
+  return std::nullopt;
+}
+
+std::string checkAttached(const std::string &word) {
+  if (attachedFrom(word))
+    return "";
+  std::string kinds;
   for (const auto &[name, kind] : lossKinds)
-    names.emplace_back(name);
-  return names;
+    kinds += std::string(name) + ", ";
+  return word + " is no loss: the kinds are " + kinds + "and a file is named LOSS.onnx";
+}
+
+/// As deepstatic.loss has it.
+std::string jsonOf(const AttachedLoss &loss) {
+  std::ostringstream text;
+  if (!loss.file.empty())
+    text << "{\"file\": " << std::quoted(loss.file) << "}";
+  else if (!loss.logits.empty())
+    text << "{\"kind\": \"" << name(loss.kind) << "\", \"logits\": " << std::quoted(loss.logits) << "}";
+  else
+    text << name(loss.kind);
+  return text.str();
 }
 
 /// The options of everything that reads a model.
@@ -268,8 +295,11 @@ struct ModelArguments {
     app.add_option("--frozen", frozen, "do not train those that match");
     app.add_option("--loss", losses,
                    "the output that is the loss, where the graph has several; repeatable as NAME=WEIGHT: their sum");
-    app.add_option("--attach-loss", attachLoss, "the loss of a graph that ends in logits; it reads an input `labels`")
-        ->check(CLI::IsMember(lossKindNames()));
+    app.add_option(
+           "--attach-loss", attachLoss,
+           "the loss of a graph that ends in logits: KIND or KIND:OUTPUT, which reads an input `labels`, or LOSS.onnx, "
+           "which reads outputs of the model by name, and data")
+        ->check(CLI::Validator(checkAttached, "KIND[:OUTPUT]|LOSS.onnx"));
     app.add_option("--weights", weights,
                    "safetensors file, index of several or folder, with what the model file leaves out");
     app.add_option("--batch-norm", batchNorm, "as-written|train: what to do about BatchNormalization in inference mode")
@@ -285,8 +315,7 @@ struct ModelArguments {
     result.trainable = trainable;
     result.frozen = frozen;
     result.losses = parseLosses(losses);
-    if (const std::optional<LossKind> kind = lossKindFromName(attachLoss))
-      result.attach = AttachedLoss{.kind = *kind};
+    result.attach = attachedFrom(attachLoss);
     result.weights = weights;
     using Dropout = import::ImportOptions::Dropout;
     const std::map<std::string, Dropout> dropouts = {{"refuse", Dropout::Refuse},
@@ -323,6 +352,8 @@ struct PlanningArguments {
     files.push_back({"the configuration", config});
     files.push_back({"the machine file", machine});
     files.push_back({"the weights", model.weights});
+    if (const std::optional<AttachedLoss> loss = attachedFrom(model.attachLoss))
+      files.push_back({"the loss", loss->file});
     return files;
   }
 
@@ -333,8 +364,8 @@ struct PlanningArguments {
     result.configPath = config;
     result.overrides.fileName = config;
     result.overrides.sets = sets;
-    if (!model.attachLoss.empty())
-      result.overrides.sets.push_back("deepstatic.loss=" + model.attachLoss);
+    if (result.model.attach)
+      result.overrides.sets.push_back("deepstatic.loss=" + jsonOf(*result.model.attach));
     if (!deviceMemory.empty())
       result.overrides.deviceMemory = config::parseBytes(deviceMemory, "--device-memory");
     if (!hostMemory.empty())

@@ -41,6 +41,14 @@ TEST(LossSettings, WordOrObject) {
   EXPECT_EQ(object.logits, "y");
 }
 
+TEST(LossSettings, File) {
+  const Config first = resolve(R"({"file": "losses/focal.onnx", "sha256": "ab"})");
+  EXPECT_EQ(first.loss->file, "losses/focal.onnx");
+  const Config second = resolveConfig(resolvedJson(first), {});
+  EXPECT_EQ(second.loss->file, "losses/focal.onnx");
+  EXPECT_EQ(second.loss->sha256, "ab");
+}
+
 /// ds-run and ds-opt verify read the configuration that a plan carries.
 TEST(LossSettings, ReadsBackWhatItWrites) {
   const Config first =
@@ -56,14 +64,17 @@ TEST(LossSettings, Refuses) {
   holds(refusal(R"("causal")"), "its kinds are causal-lm, masked-lm, token-classification, classification, "
                                 "segmentation, multi-label, regression; "
                                 "the nearest is causal-lm");
-  holds(refusal(R"({"label_smoothing": 0.1})"), R"(it has no kind; write {"kind": "causal-lm"})");
+  holds(refusal(R"({"label_smoothing": 0.1})"),
+        R"(it has no kind; write {"kind": "causal-lm"}, or {"file": "loss.onnx"})");
+  holds(refusal(R"({"file": "a.onnx", "kind": "causal-lm"})"),
+        "a file is the whole loss, and no other key goes with it");
   holds(refusal(R"({"kind": 3})"), R"(kind is 3 and must be a text such as "causal-lm")");
   holds(refusal(R"({"kind": "causal-lm", "label_smoothing": 1})"),
         "label_smoothing is 1 and must be at least 0 and less than 1");
   holds(refusal(R"({"kind": "causal-lm", "ignore_index": 0.5})"), "ignore_index is 0.5 and must be a whole number");
   holds(refusal(R"({"kind": "causal-lm", "logits": ""})"), R"(logits is "" and must be the name of an output)");
   holds(refusal(R"({"kind": "causal-lm", "weight": 2})"),
-        "it has weight; kind, label_smoothing, ignore_index, class_weights and logits are available");
+        "it has weight; kind, file, label_smoothing, ignore_index, class_weights and logits are available");
   for (const char *weights : {"[]", "[0, 0]", "[1, -1]", "[\"a\"]", "2"})
     holds(refusal(R"({"kind": "classification", "class_weights": )" + std::string(weights) + "}"),
           "and must be a list of finite numbers, one for each class, at least 0, not all 0");

@@ -42,7 +42,8 @@ def compare_model(plan, folder, model):
     values = compare_first_values(plan, folder, {i.name: onnx.numpy_helper.to_array(i) for i in proto.graph.initializer})
     step = Microbatch(plan, folder)
     try:
-        expected = loss_of_model(plan, ReferenceEvaluator(proto), {**step.inputs(), **cut_inputs(plan, proto)})
+        inputs = {**step.inputs(), **cut_inputs(plan, proto)}
+        expected = loss_of_model(plan, folder, ReferenceEvaluator(proto), inputs)
     except Exception as error:
         raise Unusable(f"onnx's reference evaluator cannot compute the loss of {path}: {error}") from None
     if abs(step.loss - expected) > LOSS_TOLERANCE * max(abs(expected), 1):
@@ -64,11 +65,22 @@ def cut_inputs(plan, proto):
     return cut
 
 
-def loss_of_model(plan, model, inputs):
+def loss_of_file(path, model, inputs):
+    """What a graph of its own makes of the model's outputs and of data."""
+    import onnx
+    from onnx.reference import ReferenceEvaluator
+    loss = ReferenceEvaluator(onnx.load(path))
+    known = dict(zip(model.output_names, model.run(None, {name: value for name, value in inputs.items() if name in model.input_names})))
+    return float(numpy.asarray(loss.run(None, {name: known.get(name, inputs.get(name)) for name in loss.input_names})[0]))
+
+
+def loss_of_model(plan, folder, model, inputs):
     """Its output `loss`; or, of its logits and labels, what deepstatic.loss asks for (transformers' loss_utils.py)."""
     asked = json.loads(plan.config_json or "{}").get("deepstatic", {}).get("loss")
     if not asked:
         return float(numpy.asarray(model.run(["loss"], inputs)[0]))
+    if "file" in asked:
+        return loss_of_file(Path(folder) / asked["file"], model, inputs)
     labels = inputs["labels"]
     logits = numpy.float64(model.run([asked["logits"]], {name: value for name, value in inputs.items() if name in model.input_names})[0])
     if asked["kind"] == "regression":

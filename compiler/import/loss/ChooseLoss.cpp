@@ -90,14 +90,16 @@ std::string GraphImporter::chooseLogits() const {
                   "', which is no output of the model; its outputs are " + listOf(graph.output()));
   if (!asked.empty() || hasOutput(graph, "logits"))
     return asked.empty() ? "logits" : asked;
-  std::vector<std::string> floats;
+  google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> floats;
   for (const onnx::ValueInfoProto &output : graph.output())
     if (isFloat(output) && !isCacheName(output.name()))
-      floats.push_back(output.name());
+      *floats.Add() = output;
   if (floats.size() == 1)
-    return floats[0];
-  throw Failure("the model has " + std::to_string(floats.size()) + " outputs that may be the logits; name one of " +
-                listOf(graph.output()) + R"( with --set 'deepstatic.loss={"kind": "causal-lm", "logits": "NAME"}')");
+    return floats[0].name();
+  const std::string kind = options_.attach ? std::string(name(options_.attach->kind)) : "KIND";
+  throw Failure("the model has " + std::to_string(floats.size()) + " outputs that may be the logits (" +
+                describeValues(floats.empty() ? graph.output() : floats) + "); choose one: --attach-loss " + kind +
+                ":" + (floats.empty() ? "OUTPUT" : floats[0].name()));
 }
 
 std::string GraphImporter::chooseLoss() const {
@@ -272,8 +274,30 @@ mlir::Value GraphImporter::addLabels(LossKind kind, const Value &logits) {
   return labels;
 }
 
+/// That the loss file takes outputs of the model as they are.
+void GraphImporter::checkJoined() {
+  for (const onnx::ValueInfoProto &read : loss_.reads) {
+    if (!isUsed(read.name()))
+      continue;
+    const Value &value = lookup(read.name());
+    const auto &type = read.type().tensor_type();
+    bool fits = value.kind != Value::Kind::Sequence && valueTypeFromOnnx(type.elem_type()) == value.dtype &&
+                (!type.has_shape() || type.shape().dim_size() == value.rank());
+    for (int i = 0; fits && i < type.shape().dim_size(); ++i)
+      if (const auto &dim = type.shape().dim(i); dim.has_dim_value())
+        fits = dim.dim_value() == value.shape[size_t(i)];
+    if (!fits)
+      throw Failure("the loss " + loss_.file + " reads " + onnxTypeName(type.elem_type()) + " " + describeValue(read) +
+                    ", which the model makes " + std::string(ds::name(value.dtype)) + " " + toString(value.shape) +
+                    "; export the loss with an example of that type and shape");
+  }
+}
+
 void GraphImporter::checkLoss(const std::string &loss) {
   const Value &value = lookup(loss);
+  if (loss == loss_.value && !loss_.file.empty() && (value.kind == Value::Kind::Sequence || value.rank() != 0))
+    throw Failure("the loss " + loss_.file + " ends in " + toString(value.shape) +
+                  ", and a loss is one number; return loss.mean() and export again");
   if (!ds::isFloat(value.dtype) || value.kind == Value::Kind::Sequence || value.rank() != 0)
     throw Failure("output '" + loss + "' is " + std::string(ds::name(value.dtype)) + " " + toString(value.shape) +
                   ", but the loss must be one float of rank 0; reduce it in the model, or choose another output with "
