@@ -165,7 +165,8 @@ private:
     const proto::ReferenceOp &gather = made(kept.operands(1), "train.gather");
     if (skipped(gather.operands(1), {"train.reshape"}) != row)
       refuse("weights are not those of its labels");
-    requireTable(made(gather.operands(0), "train.constant"), gather.results(0), loss.classWeights);
+    requireTable(made(skipped(gather.operands(0), {"train.broadcast"}), "train.constant"), gather.results(0),
+                 loss.classWeights);
   }
 
   /// A constant that is one number throughout says that, and another one the CRC of its elements.

@@ -109,9 +109,9 @@ def check_kind(tools, folder, kind, parameters, keys, ignored):
     return said, plan, model, config
 
 
-KEYS = {"plain": {}, "ignored": {"ignore_index": 2}, "weights": {"class_weights": WEIGHTS}, "smoothing": {"label_smoothing": 0.2},
+KEYS = {"plain": {}, "ignored": {"ignore_index": 2}, "weights": {"class_weights": WEIGHTS}, "equal": {"class_weights": [2] * CLASSES}, "smoothing": {"label_smoothing": 0.2},
         "all": {"ignore_index": 2, "class_weights": WEIGHTS, "label_smoothing": 0.2}}
-CASES = [(kind, "plain") for kind in SIZES] + [(kind, "all") for kind in OF_CLASSES] + [("segmentation", key) for key in ("ignored", "weights", "smoothing")]
+CASES = [(kind, "plain") for kind in SIZES] + [(kind, "all") for kind in OF_CLASSES] + [("segmentation", key) for key in ("ignored", "weights", "equal", "smoothing")]
 
 
 @pytest.mark.parametrize("kind,key", CASES)
