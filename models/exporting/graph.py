@@ -27,7 +27,7 @@ KEPT_NODE_METADATA = ("pkg.torch.onnx.name_scopes", "pkg.torch.onnx.fx_node")
 def export_graph(model: Model, folder: Path):
     """Writes the graph (and weights) into `folder`; returns (torch's ONNXProgram, the parsed graph without weights)."""
     path = folder / "model.onnx"
-    with written_out(model.module) as modes:
+    with written_out(model.module, model.inputs) as modes:
         program, proto = _write(model, path)
         if lost := lost_state(program, proto.graph):
             program, proto = _write(model, path, lost)
@@ -64,7 +64,8 @@ def _trace(model: Model, path, returned):
                 model.module, (), path, kwargs=model.inputs, dynamo=True, optimize=False, external_data=True,
                 opset_version=OPSET, input_names=names, output_names=[LOSS, *map(returned_name, returned)],
                 dynamic_shapes=shapes, verbose=False,
-                custom_translation_table={torch.ops.aten._native_batch_norm_legit_functional.default: _batch_norm})
+                custom_translation_table={torch.ops.aten._native_batch_norm_legit_functional.default: _batch_norm,
+                                          torch.ops.aten.index_put.default: _index_put})
     except Exception as error:
         cause = _root_cause(error)
         # Of scaled_dot_product_attention the exporter believes that its result lies otherwise in memory than it does.
@@ -79,6 +80,19 @@ def _batch_norm(x, w, b, mean, var, training, momentum=0.1, eps=1e-5):
     b = op.Expand(op.CastLike(0.0, mean), op.Shape(mean)) if b is None else b
     y, m, v = op.BatchNormalization(x, w, b, mean, var, epsilon=eps, momentum=1 - momentum, training_mode=1)
     return y, m, v, m, v
+
+
+def _index_put(x, indices, values, accumulate=False):
+    """x[mask] = values, which torch's own translation writes by the mask's positions: their number depends on data."""
+    from onnxscript import BOOL
+    from onnxscript import opset20 as op
+    from onnxscript.function_libs.torch_lib.ops.core import aten_index_put
+    mask, rank = indices[0], len(x.shape)
+    if len(indices) > 1 or mask is None or mask.dtype != BOOL.dtype or len(values.shape) > rank - len(mask.shape):
+        return aten_index_put(x, indices, values, accumulate)
+    if len(mask.shape) < rank:
+        mask = op.Unsqueeze(mask, op.Constant(value_ints=list(range(len(mask.shape), rank))))
+    return op.Where(mask, op.Add(x, values) if accumulate else values, x)
 
 
 def _root_cause(error: BaseException) -> str:

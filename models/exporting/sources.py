@@ -223,7 +223,10 @@ def _inputs_of_class(args, model_class, config):
         images = torch.randn(EXAMPLE_BATCH, getattr(config, "num_channels", 3), config.image_size, config.image_size, generator=generator)
         return {main: images.to(_dtype(args)), "labels": torch.randint(classes, (EXAMPLE_BATCH,), generator=generator)}, {}
     if main != "input_ids":
-        raise Refusal(f"{args.source}: {name} takes {main}, whose shape its configuration does not say; write a module:build with example inputs")
+        if args.columns and all(args.columns.get(column) is not None for column in (main, "labels")):
+            return {}, {}  # Python's batch says their shapes
+        raise Refusal(f"{args.source}: {name} takes {main}, whose shape its configuration does not say; give deepstatic.compile an example_batch with "
+                      f"{main} and labels, or write a module:build with example inputs")
     ids = torch.randint(config.get_text_config().vocab_size, (EXAMPLE_BATCH, args.seq), generator=generator)
     if config.is_encoder_decoder:
         return {"input_ids": ids, "decoder_input_ids": ids.clone(), "labels": ids.clone()}, {}

@@ -1,7 +1,7 @@
 """Batches with padding, on the left and on the right, through deepstatic.compile and through the exporter: PyTorch's losses, by transformers'
 own loss and AdamW.
 
-A few architectures here; all that take tokens and a mask with DS_TEST_SCOPE=all.
+A few architectures here; all that take a mask, and each of their masks, with DS_TEST_SCOPE=all.
 """
 
 import inspect
@@ -23,11 +23,15 @@ pytestmark = pytest.mark.skipif(ON_GPU, reason="compiles for this machine's CPU"
 STEPS, MICRO, NEAR = 3, 2, 1e-5  # relative, of losses
 CONFIG = {"train_micro_batch_size_per_gpu": MICRO, "gradient_clipping": 0,
           "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "weight_decay": 0.1}}}
-FEW = ["GPT2LMHeadModel", "LlamaForCausalLM", "BertForMaskedLM", "DistilBertForSequenceClassification"]
-# Those with a mask among forward's arguments and inputs that are tokens.
-MASKED = [one for one in architectures.ARCHITECTURES
-          if one.data in ("tokens", "pairs", "documents") and "attention_mask" in inspect.signature(getattr(transformers, one.name).forward).parameters]
-CASES = [one for one in MASKED if os.environ.get("DS_TEST_SCOPE") == "all" or one.name in FEW]
+FEW = [("GPT2LMHeadModel", "attention_mask"), ("LlamaForCausalLM", "attention_mask"), ("BertForMaskedLM", "attention_mask"),
+       ("DistilBertForSequenceClassification", "attention_mask"), ("Wav2Vec2ForSequenceClassification", "attention_mask"),
+       ("WhisperForConditionalGeneration", "decoder_attention_mask")]
+UNREAD = [("WhisperForConditionalGeneration", "attention_mask")]  # its encoder sees all; SpecAugment alone reads it, which is random
+# Every mask among forward's arguments, and of one that is not on the page.
+MASKED = [(one, name) for one in (*architectures.ARCHITECTURES, architectures.Architecture("WavLMForSequenceClassification", "audio", "classification", "waves"))
+          for name in inspect.signature(getattr(transformers, one.name).forward).parameters
+          if name in ("attention_mask", "decoder_attention_mask") and (one.name, name) not in UNREAD]
+CASES = [case for case in MASKED if os.environ.get("DS_TEST_SCOPE") == "all" or (case[0].name, case[1]) in FEW]
 
 
 @pytest.fixture(autouse=True)
@@ -35,14 +39,20 @@ def tools_on_path(monkeypatch):
     monkeypatch.setenv("PATH", os.pathsep.join([str(FOLDERS["ds-opt"]), str(FOLDERS["ds-run"]), os.environ["PATH"]]))
 
 
-def padded(architecture, side: str) -> dict:
+def padded(architecture, mask_name: str, side: str) -> dict:
     """Every second sample is shorter; what labels its padding counts for nothing."""
     inputs, labels = architectures.samples(architecture, STEPS * MICRO)
-    mask = torch.ones_like(inputs["input_ids"])
-    mask[::2, slice(0, 5) if side == "left" else slice(-5, None)] = 0
+    if architecture.data in ("images", "patches"):  # a mask is of what the encoder makes of them
+        with torch.no_grad():
+            mask = torch.ones(architectures.build(architecture).base_model(**inputs).last_hidden_state.shape[:2], dtype=torch.int64)
+    else:
+        name = "decoder_input_ids" if mask_name.startswith("decoder") else "input_values" if architecture.data == "waves" else "input_ids"
+        mask = torch.ones_like(inputs[name], dtype=torch.int64)
+    length = mask.shape[1] // 3
+    mask[::2, slice(0, length) if side == "left" else slice(-length, None)] = 0
     if labels.shape == mask.shape:
         labels = labels.where(mask != 0, -100)
-    return {**inputs, "attention_mask": mask, "labels": labels}
+    return {**inputs, mask_name: mask, "labels": labels}
 
 
 def built(architecture):
@@ -61,24 +71,24 @@ def built(architecture):
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("architecture", CASES, ids=lambda one: one.name)
-def test_losses_are_pytorchs(architecture, side, tmp_path):
-    columns = padded(architecture, side)
+@pytest.mark.parametrize("architecture, mask", CASES, ids=lambda one: getattr(one, "name", one))
+def test_losses_are_pytorchs(architecture, mask, side, tmp_path):
+    columns = padded(architecture, mask, side)
     module = built(architecture)
     plan = deepstatic.compile(module, CONFIG, example_batch=columns)
     run = plan.run(columns, STEPS, quiet=True, threads=1)
     inputs = {name: value for name, value in columns.items() if name != "labels"}
     losses, _ = architectures.reference(architecture, module, inputs, columns["labels"], STEPS, MICRO)
     assert run.losses == pytest.approx(losses, rel=NEAR)
-    if side == "left" or architecture.loss != "causal-lm":  # else no token that counts sees padding
-        inputs.pop("attention_mask")
+    if side == "left" or (architecture.loss != "causal-lm" and mask == "attention_mask"):  # else no token that counts sees padding
+        inputs.pop(mask)
         without, _ = architectures.reference(architecture, built(architecture), inputs, columns["labels"], 1, MICRO)
         assert abs(without[0] - losses[0]) > 10 * NEAR * losses[0]
 
 
 def test_the_exporter_takes_a_mask_too(tools, tmp_path):
     architecture = next(one for one in architectures.ARCHITECTURES if one.name == "LlamaForCausalLM")
-    module, columns = architectures.build(architecture), padded(architecture, "left")
+    module, columns = architectures.build(architecture), padded(architecture, "attention_mask", "left")
     module.save_pretrained(tmp_path / "saved")
     tools("export.py", tmp_path / "saved", "--seq", architectures.SEQUENCE, "--inputs", "input_ids,attention_mask,labels", "--out", tmp_path / "m")
     (tmp_path / "c.json").write_text(json.dumps(CONFIG))
