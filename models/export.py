@@ -37,6 +37,7 @@ def export(args) -> None:
     # Only local files are read; and the libraries take seconds to load, which --help and usage errors should not.
     os.environ["HF_HUB_OFFLINE"] = "1"
     import transformers
+    from exporting.effects import check_effects
     from exporting.gradients import check_gradients
     from exporting.graph import export_graph
     from exporting.selfcheck import check_export
@@ -47,6 +48,8 @@ def export(args) -> None:
 
     model = open_source(args)
     model.any_of = args.seq if args.any_seq else None
+    if not args.skip_gradient_check:
+        check_effects(model)
     with staged(args.out) as folder:
         program, proto = export_graph(model, folder)
         losses = check_export(model, program, proto, folder)

@@ -86,10 +86,11 @@ def _compare_as(model, proto, folder, tools, dtype, tolerance, floor) -> float:
     """The largest difference, in parts of what a parameter's largest gradient allows."""
     with tempfile.TemporaryDirectory(dir=folder, prefix="gradients.") as work:
         graph = _Graph(tools, model, folder, Path(work), dtype)
-        worst, compared = 0.0, False
+        worst, compared, functions = 0.0, False, []
         for batch in _batches(model.inputs):
             watch = _Watch()
             try:
+                alike = dtype == torch.float32 or _rounds_alike(model, batch)
                 expected = _of_module(model, batch, dtype, watch)
             except Exception as error:
                 if not compared:
@@ -99,9 +100,18 @@ def _compare_as(model, proto, folder, tools, dtype, tolerance, floor) -> float:
                 if not compared:
                     raise Unable("PyTorch's are not finite for the example inputs")
                 continue
+            if not alike:
+                raise Unable("in float64 the module computes another loss")
             found = graph.gradients(batch)
             compared = True
             worst = max(worst, _refuse_difference(model, expected, found, tolerance, floor, watch))
+            if watch.changing:
+                raise Refusal(f"{watch.changing[0]} gives another gradient, which for the example is the same, and a graph does not call it; clip by "
+                              "gradient_clipping, write it with detach(), or leave it out; --skip-gradient-check exports all the same")
+            functions = watch.functions or functions
+        if functions:
+            print(f"note: {', '.join(functions[:3])}: the backward written by hand is the derivative for the example, and the graph has the derivative; "
+                  "where it differs for other values, write it with detach()", file=sys.stderr)
         return worst
 
 
@@ -139,8 +149,7 @@ class _Graph:
         size = len(next(iter(batch.values())))
         if self.size is None:
             self._compile(size)
-        wide = {name: value.to(self.dtype) if value.dtype in (torch.float32, torch.float64) else value for name, value in batch.items()}
-        save_file({name: value.contiguous() for name, value in wide.items()}, self.work / "data.safetensors")
+        save_file({name: value.contiguous() for name, value in _in(batch, self.dtype).items()}, self.work / "data.safetensors")
         out = self.work / "after.safetensors"
         out.unlink(missing_ok=True)
         done = self._run("ds-run", "plan.dsplan", "--data", "data.safetensors", "--steps", "1", "--export", out.name, "--quiet")
@@ -224,22 +233,41 @@ def _widen_tensor(tensor) -> None:
 def _of_module(model: Model, batch: dict, dtype, watch) -> dict:
     """Name -> gradient of each trained parameter, under its first name, by the module itself: hooks hang on its own parameters."""
     module = model.module
-    with _as_it_was(module), torch.random.fork_rng(devices=[]):
+    with as_it_was(module), torch.random.fork_rng(devices=[]):
         if dtype == torch.float64:
             module.double()
         for parameter in module.parameters():
             parameter.grad = None
-        wide = {name: value.to(dtype) if value.dtype in (torch.float32, torch.float64) else value for name, value in batch.items()}
         with torch.enable_grad(), watch, NoDropout():
-            loss = module(**wide)
+            loss = module(**_in(batch, dtype))
         watch.walk(loss)
-        loss.backward()
-        return {name: torch.zeros_like(p) if p.grad is None else p.grad.detach().clone()
+        with watch.hooks_of(module):
+            loss.backward()
+        return {name: torch.zeros_like(p) if p.grad is None else p.grad.detach().to_dense().clone()
                 for name, p in module.named_parameters() if p.requires_grad}
 
 
+def _rounds_alike(model: Model, batch: dict) -> bool:
+    """Whether float64 has float32's loss. Where a mask is the least number of a type, and two are added, it may not."""
+    if any(p.dtype != torch.float32 for p in model.module.parameters()):
+        return True
+    losses = [_loss_as(model.module, batch, dtype) for dtype in (torch.float32, torch.float64)]
+    return abs(losses[0] - losses[1]) <= 1e-3 * abs(losses[1])
+
+
+def _loss_as(module, batch: dict, dtype) -> float:
+    with as_it_was(module), torch.random.fork_rng(devices=[]), torch.no_grad(), NoDropout():
+        if dtype == torch.float64:
+            module.double()
+        return module(**_in(batch, dtype)).item()
+
+
+def _in(batch: dict, dtype) -> dict:
+    return {name: value.to(dtype) if value.dtype in (torch.float32, torch.float64) else value for name, value in batch.items()}
+
+
 @contextlib.contextmanager
-def _as_it_was(module):
+def as_it_was(module):
     """Values, types and gradients of parameters and buffers come back."""
     parameters = [(p, p.data, p.data.clone(), p.grad) for p in module.parameters()]
     buffers = [(part, name, value, value.clone()) for part in module.modules() for name, value in part._buffers.items() if value is not None]
@@ -262,16 +290,40 @@ class _Watch(TorchFunctionMode):
 
     def __init__(self):
         super().__init__()
-        self.causes = []
+        self.causes, self.functions, self.changing = [], [], []  # the last: hooks that gave a gradient
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name = getattr(function, "__name__", "")
         if name in ("detach_", "register_hook", "register_post_accumulate_grad_hook"):  # the exporter forgets the first
             self._note(f"Tensor.{name}")
+            if name == "register_hook" and len(args) > 1:
+                args = (args[0], self._watched(args[1], self.causes[-1] if self.causes else f"Tensor.{name}"))
         elif not torch.is_grad_enabled() and name not in ("__get__", "__set__") and any(
                 isinstance(value, torch.Tensor) and value.is_floating_point() for value in args):
             self._note("torch.no_grad")
         return function(*args, **(kwargs or {}))
+
+    def _watched(self, hook, what: str):
+        def call(*given):
+            held = given[0].grad if isinstance(given[0], torch.nn.Parameter) else None
+            version = None if held is None else held._version
+            made = hook(*given)
+            if (made is not None or version is not None and (given[0].grad is not held or held._version != version)) and what not in self.changing:
+                self.changing.append(what)
+            return made
+        return call
+
+    @contextlib.contextmanager
+    def hooks_of(self, module):
+        """Watches what hooks on the module's own parameters and parts give."""
+        kept = [(hooks, dict(hooks)) for hooks, _ in _hook_places(module)]
+        for hooks, what in _hook_places(module):
+            hooks.update({key: self._watched(hook, what) for key, hook in hooks.items()})
+        try:
+            yield
+        finally:
+            for hooks, own in kept:
+                hooks.update(own)
 
     def _note(self, what: str) -> None:
         """With the user's own line: the innermost outside of torch and of this package."""
@@ -296,14 +348,18 @@ class _Watch(TorchFunctionMode):
                 name = re.sub(r"Backward$", "", type(node).__name__)
                 if f"autograd.Function {name}" not in self.causes:
                     self.causes.append(f"autograd.Function {name}")
+                    if not type(node)._forward_cls.__module__.startswith("torch."):
+                        self.functions.append(f"autograd.Function {name}")
             left.extend(function for function, _ in node.next_functions)
 
 
-def _hooks(module) -> list:
-    """Hooks on the module's own parameters and parts."""
-    found = [f"a hook on {name}" for name, p in module.named_parameters() if p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None)]
-    return found + [f"a backward hook on {name or 'the module'}" for name, part in module.named_modules()
-                    if part._backward_hooks or part._backward_pre_hooks]
+def _hook_places(module) -> list:
+    """(hooks, whose they are) of the module's own parameters and parts that have some."""
+    places = [(hooks, f"a hook on {name}") for name, p in module.named_parameters()
+              for hooks in (p._backward_hooks, getattr(p, "_post_accumulate_grad_hooks", None))]
+    places += [(hooks, f"a backward hook on {name or 'the module'}") for name, part in module.named_modules()
+               for hooks in (part._backward_hooks, part._backward_pre_hooks)]
+    return [(hooks, what) for hooks, what in places if hooks]
 
 
 def _refuse_difference(model, expected, found, tolerance, floor, watch) -> float:
@@ -322,7 +378,7 @@ def _refuse_difference(model, expected, found, tolerance, floor, watch) -> float
         top = float(value.abs().max())
         allowed = tolerance * top + floor * largest
         if not difference <= allowed:
-            causes = (_hooks(model.module) + watch.causes)[:3]
+            causes = ([what for _, what in _hook_places(model.module)] + watch.causes)[:3]
             why = f"; likely because of {', '.join(causes)}" if causes else ""
             how = "it is not finite" if difference != difference else f"it differs by {difference:.2g}"
             frozen = "" if top else f", or freeze {name}, which PyTorch does not train, by requires_grad_(False)"

@@ -13,12 +13,13 @@ MODE = "deepstatic_training"  # a buffer that is true: a graph that chooses by i
 
 
 @contextlib.contextmanager
-def written_out(module):
+def written_out(module, inputs: dict):
     """Yields the names of the buffers by which the graph chooses between training and evaluation."""
-    parts = {name: part for name, part in module.named_modules() if _is_lost(name, part)}
+    again = _called_again(module, inputs)
+    parts = {name: part for name, part in module.named_modules() if _is_lost(name, part, part in again)}
     for part in parts.values():
         part.register_buffer(MODE, torch.ones_like(part.running_mean[0], dtype=torch.bool), persistent=False)
-        part.forward = functools.partial(_instance_norm if isinstance(part, _InstanceNorm) else _cumulative_batch_norm, part)
+        part.forward = functools.partial(_instance_norm if isinstance(part, _InstanceNorm) else _batch_norm, part)
     try:
         yield [f"{name}.{MODE}".lstrip(".") for name in parts]
     finally:
@@ -27,9 +28,31 @@ def written_out(module):
             part._non_persistent_buffers_set.discard(MODE)
 
 
-def _is_lost(name: str, part) -> bool:
+def _called_again(module, inputs: dict) -> set:
+    """Batch norms that forward calls more than once: a graph's own would know of the first alone."""
+    calls = {part: 0 for part in module.modules() if isinstance(part, _BatchNorm) and part.training}
+
+    def count(part, given):
+        calls[part] += 1
+    hooks = [part.register_forward_pre_hook(count) for part in calls]
+    buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    try:
+        if calls:
+            with torch.no_grad(), torch.random.fork_rng(devices=[]):
+                module(**inputs)
+    except Exception:
+        pass  # the exporter says what is wrong
+    finally:
+        for hook in hooks:
+            hook.remove()
+        for buffer, value in buffers:
+            buffer.copy_(value)
+    return {part for part, number in calls.items() if number > 1}
+
+
+def _is_lost(name: str, part, again: bool) -> bool:
     tracks = isinstance(part, (_BatchNorm, _InstanceNorm)) and part.training and part.track_running_stats
-    if not tracks or (isinstance(part, _BatchNorm) and part.momentum is not None):
+    if not tracks or (isinstance(part, _BatchNorm) and part.momentum is not None and not again):
         return False
     if type(part).forward not in (_BatchNorm.forward, _InstanceNorm.forward):
         raise Refusal(f"{name or 'the module'}, {type(part).__name__}, has a forward of its own and running statistics that torch's exporter loses: "
@@ -49,6 +72,13 @@ def _choose(part, x, trained):
     return torch.where(getattr(part, MODE), trained, _over_channels(part, x, part.running_mean, part.running_var))
 
 
+def _keep(part, factor, mean, variance) -> None:
+    """The running statistics after this call; in evaluation, where forward may call it again, they are as they were."""
+    factor = torch.where(getattr(part, MODE), factor, 0.0)
+    part.running_mean.mul_(1 - factor).add_(factor * mean)
+    part.running_var.mul_(1 - factor).add_(factor * variance)
+
+
 def _instance_norm(part, x):
     """The running statistics are means over the samples of each one's own."""
     part._check_input_dim(x)
@@ -56,21 +86,18 @@ def _instance_norm(part, x):
         raise ValueError("an input without a batch")
     places = tuple(range(2, x.dim()))
     y = _choose(part, x, torch.nn.functional.instance_norm(x, None, None, part.weight, part.bias, True, 0.0, part.eps))
-    factor = part.momentum or 0.0
     with torch.no_grad():
-        part.running_mean.mul_(1 - factor).add_(factor * x.mean(places).mean(0))
-        part.running_var.mul_(1 - factor).add_(factor * x.var(places).mean(0))
+        _keep(part, part.momentum or 0.0, x.mean(places).mean(0), x.var(places).mean(0))
     return y
 
 
-def _cumulative_batch_norm(part, x):
+def _batch_norm(part, x):
     """Without a momentum the running statistics are means over all batches so far."""
     part._check_input_dim(x)
     places = (0, *range(2, x.dim()))
     y = _choose(part, x, _over_channels(part, x, x.mean(places), x.var(places, correction=0)))
     with torch.no_grad():
         part.num_batches_tracked.add_(1)
-        factor = 1 / part.num_batches_tracked.to(x.dtype)
-        part.running_mean.mul_(1 - factor).add_(factor * x.mean(places))
-        part.running_var.mul_(1 - factor).add_(factor * x.var(places))
+        factor = 1 / part.num_batches_tracked.to(x.dtype) if part.momentum is None else part.momentum
+        _keep(part, factor, x.mean(places), x.var(places))
     return y

@@ -12,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from . import Refusal
 from .graph import BATCH, LOSS, initializer_bytes, metadata, node_constants, noted, parameter_names, state_of
+from .norms import MODE
 from .sources import Model
 from .state import evaluation_mode
 
@@ -159,7 +160,8 @@ def check_evaluation(model: Model, proto, folder: Path) -> None:
         if tensor.name in noted(proto, "modes", []):
             tensor.CopyFrom(onnx.numpy_helper.from_array(numpy.array(False), tensor.name))
     # The graph's own batch normalizations are those of training.
-    norms = [part for part in model.module.modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm) and part.training and part.momentum is not None]
+    norms = [part for name, part in model.module.named_modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm)
+             and part.training and part.momentum is not None and f"{name}.{MODE}".lstrip(".") not in noted(proto, "modes", [])]
     with evaluation_mode(model.module):
         for part in norms:
             part.training = True

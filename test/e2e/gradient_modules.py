@@ -4,6 +4,8 @@ RIGHT: name -> (function of (module, h, x), keywords). h [batch, 6] comes from a
 a parameter [6] that holds bounds and ties. REFUSED: name -> what the refusal says.
 """
 
+import random
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -52,6 +54,17 @@ class Reversed(torch.autograd.Function):
         return -gradient
 
 
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 2 * ctx.saved_tensors[0] * gradient
+
+
 def straight_through(m, h, x):
     return h + (h.round() - h).detach()
 
@@ -87,6 +100,14 @@ def assigned(m, h, x):
     h[:, 1:3].mul_(2)
     h.add_(m.w)
     return h.relu_()
+
+
+def masked(m, h, x):
+    h, rows, more = h * 1, h * 2, h * 3
+    h[h > 0.1] = 0.25
+    rows[x[:, 0] > 0] = m.w
+    more.index_put_((more > 0,), m.w[0] + 1, accumulate=True)
+    return h + rows + more
 
 
 def viewed(m, h, x):
@@ -161,6 +182,11 @@ RIGHT = {
     "weight norm, old": (lambda m, h, x: h, lambda m: nn.utils.weight_norm(m.a)),
     "a parametrization": (lambda m, h, x: h, lambda m: nn.utils.parametrize.register_parametrization(m.a, "weight", Positive())),
     "in place": assigned,
+    "in place, by masks": masked,
+    "a sparse embedding": (lambda m, h, x: h + m.table((x[:, :3] > 0).long()).sum(1), lambda m: setattr(m, "table", nn.Embedding(2, 6, sparse=True))),
+    "a Function that is the derivative": lambda m, h, x: Square.apply(h) * m.w,
+    "a hook that looks": (lambda m, h, x: h * m.w, lambda m: m.w.register_hook(lambda gradient: None)),
+    "checkpoint, reentrant": lambda m, h, x: checkpoint(lambda v: (v * m.w).tanh(), h, use_reentrant=True),
     "views": viewed,
     "chunks": lambda m, h, x: torch.cat([part * 2 for part in h.chunk(3, 1)][::-1], 1) * m.w,
     "masked_fill": lambda m, h, x: h.masked_fill(h > 0.1, 0.25) + m.w,
@@ -254,6 +280,37 @@ def hooked(m, h, x):
     return h * m.w
 
 
+def clipped(m, h, x):
+    if h.requires_grad:
+        h.register_hook(lambda gradient: gradient.clamp(-100, 100))
+    return h * m.w
+
+
+def clamped(m, h, x):
+    m.w.data.clamp_(0, 1)
+    return h * m.w
+
+
+def frozen(m):
+    m.teacher = nn.Parameter(torch.ones(6), requires_grad=False)
+
+
+def followed(m, h, x):
+    with torch.no_grad():
+        m.teacher.mul_(0.9).add_(0.1 * m.w)
+    return h * m.teacher
+
+
+def plain(m, h, x):
+    m.seen = 0.5 * m.seen + h.detach().mean(0)
+    return h - m.seen
+
+
+def counted_by_python(m, h, x):
+    m.steps = getattr(m, "steps", 0) + 1
+    return h * (2 if m.steps > 1000 else 1)
+
+
 def narrow(m):
     m.register_buffer("calls", torch.zeros((), dtype=torch.int16))
 
@@ -272,8 +329,20 @@ REFUSED = {
     "hook on a value": (hooked, None, "hook"),
     "backward hook": (lambda m, h, x: m.inner(h), lambda m: setattr(m, "inner", scaled_back()), "hook"),
     "detach_": (lambda m, h, x: h + (h * 2).detach_(), None, "Tensor.detach_ in gradient_modules.py"),
+    "hook that clips a parameter's": (lambda m, h, x: h, lambda m: m.a.weight.register_hook(lambda g: g.clamp(-100, 100)), "a hook on a.weight gives another"),
+    "hook that clips what it adds up": (lambda m, h, x: h, lambda m: m.a.weight.register_post_accumulate_grad_hook(clip), "a hook on a.weight gives another"),
+    "hook that clips a value's": (clipped, None, "Tensor.register_hook in gradient_modules.py"),
+    "a weight changed": (clamped, None, "forward changes the parameter w, which in a plan the optimizer alone does; compute with a changed copy"),
+    "a teacher": (followed, frozen, "forward changes the parameter teacher, which in a plan the optimizer alone does; it is not trained, so make it a buffer"),
+    "a counter of Python": (counted_by_python, None, "forward changes steps, which is no buffer"),
+    "a plain tensor": (plain, lambda m: setattr(m, "seen", torch.zeros(6, dtype=torch.float64)), "forward changes seen, which is no buffer"),
+    "Python's random": (lambda m, h, x: h * (1 + random.random()), None, "forward draws from Python's random"),
     "a counter of 16 bits": (counted_narrow, narrow, "changes the buffer calls, which is int16"),
 }
+
+
+def clip(parameter):
+    parameter.grad.clamp_(-100, 100)
 
 
 def scaled_back():

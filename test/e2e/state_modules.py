@@ -88,6 +88,7 @@ MODULES = {
     "spectral, old": lambda: Layers(nothing, wrap=spectral_norm),
     "instance": lambda: Layers(norms(lambda: nn.InstanceNorm1d(2, affine=True, track_running_stats=True)),
                                between=lambda m, h, index: m.norms[index](apart(h)).flatten(1)),
+    "batch twice": lambda: Layers(lambda m: setattr(m, "norm", nn.BatchNorm1d(8)), between=lambda m, h, index: m.norm(h)),
     "batch means": lambda: Layers(norms(lambda: nn.BatchNorm1d(8, momentum=None)), between=lambda m, h, index: m.norms[index](h)),
 }
 

@@ -15,8 +15,9 @@ sys.path.insert(0, str(REPOSITORY / "models"))
 import export as exporter  # noqa: E402
 
 FEW = ["detach: straight through", "detach: DoRA", "std at 0", "norm 3 at 0", "atan2 at 0", "clamp", "hardswish", "max of a row, equal ones",
-       "nn.MultiheadAttention", "EMA"]
-FEW_REFUSED = ["no_grad", "Function", "hook on a parameter", "a counter of 16 bits"]
+       "nn.MultiheadAttention", "EMA", "in place, by masks", "a sparse embedding"]
+FEW_REFUSED = ["no_grad", "Function", "hook on a parameter", "a counter of 16 bits", "a weight changed",
+               "hook that clips a parameter's"]
 ALL = os.environ.get("DS_TEST_SCOPE") == "all"
 
 
@@ -31,7 +32,7 @@ def of_module(name):
     torch.manual_seed(0)
     module, inputs = gradient_modules.build(name)
     module.train()(**inputs).backward()
-    return {key: torch.zeros_like(p) if p.grad is None else p.grad for key, p in module.named_parameters() if p.requires_grad}, inputs
+    return {key: torch.zeros_like(p) if p.grad is None else p.grad.to_dense() for key, p in module.named_parameters() if p.requires_grad}, inputs
 
 
 @pytest.mark.parametrize("name", [name for name in gradient_modules.RIGHT if ALL or name in FEW])
