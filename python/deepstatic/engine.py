@@ -34,6 +34,9 @@ ELSEWHERE = {
     "config_params": "give config=", "mpu": "pipeline stages are the config's", "dist_init_required": "ranks= says how many there are"}
 
 
+CLIENT_STATE = ".client_state.json"  # behind a checkpoint's name
+
+
 def initialize(model=None, config=None, *, ranks=1, machine=None, example_batch=None, flags=(), **run_flags) -> "Engine":
     """An engine for a model, as `deepstatic.compile` takes it, or a Plan. One process trains on all ranks, so there is one Python and no launcher.
 
@@ -214,17 +217,20 @@ class Engine:
         return read(path)
 
     def save_checkpoint(self, folder, tag=None, client_state=None) -> None:
-        """A checkpoint of ds-run, for any number of ranks: docs/checkpoints.md. Its name is global_stepN, as the default tag is in DeepSpeed."""
-        if client_state:
-            raise DeepStaticError("a checkpoint has no place for client_state; write it into a file of your own beside it")
+        """A checkpoint of ds-run, for any number of ranks: docs/checkpoints.md. Its name is global_stepN, as the default tag is in DeepSpeed.
+        `client_state` lies beside it as JSON."""
+        said = _as_json(client_state or {})
         if tag is not None:
             raise DeepStaticError(f"checkpoints are named by their step, global_step{self.global_steps}, so tag={tag!r} cannot be kept; leave it out")
         state = self._paused()
         self._no_step(self.global_steps, resume=state, save=folder)
+        beside = Path(folder) / f"global_step{self.global_steps}{CLIENT_STATE}"
+        beside.with_suffix(".new").write_text(said)
+        beside.with_suffix(".new").replace(beside)
 
     def load_checkpoint(self, folder, tag=None) -> tuple:
         """Goes on from a checkpoint: the newest, or the one of `tag`. What was trained so far and not saved is given up. Returns, as DeepSpeed's,
-        where it is and the client_state, which is empty."""
+        where it is and the client_state."""
         resume = Path(folder) / tag if tag else folder
         _, said = programs.run("ds-run", "checkpoint", "ls", resume)  # refuses what is none, now
         self._end(signal.SIGKILL)
@@ -232,7 +238,9 @@ class Engine:
         self._ended = None
         self._resume = resume
         self.global_steps = int(re.findall(r"^(?:latest: global_step| +)(\d+)", said, re.MULTILINE)[-1])
-        return str(resume), {}
+        name = f"global_step{self.global_steps}"
+        beside = (Path(folder).absolute().parent if Path(folder).absolute().name == name else Path(folder)) / f"{name}{CLIENT_STATE}"
+        return str(resume), json.loads(beside.read_text()) if beside.exists() else {}
 
     def save_pretrained(self, folder, like=None, adapter=False) -> Path:
         """A folder that `transformers` loads, with the weights of now."""
@@ -335,6 +343,18 @@ class Engine:
 
     def _forget(self) -> None:
         self._batches, self._losses, self._wanted, self._due = [], [], 0, False
+
+
+def _as_json(client_state) -> str:
+    """Refuses what would come back as something else."""
+    try:
+        text = json.dumps(client_state)
+    except (TypeError, ValueError) as error:
+        raise DeepStaticError(f"client_state is kept as JSON, and {error}; give numbers, texts, lists, and dicts with texts as keys") from None
+    if not isinstance(client_state, dict) or json.loads(text) != client_state:
+        raise DeepStaticError("client_state is kept as JSON, and would come back as something else; give a dict of numbers, texts and lists, with texts "
+                              "as keys")
+    return text
 
 
 def _joined(parts):

@@ -93,7 +93,7 @@ def test_the_engines_loop_is_the_run_over_the_same_samples(plan, samples, tmp_pa
             engine.backward(loss)
             engine.step()
             losses.append(loss)
-        engine.save_checkpoint(tmp_path / "six")
+        engine.save_checkpoint(tmp_path / "six", client_state={"epoch": 1, "seen": ["a", 0.5]})
         for batch in list(batches(samples, 16, 4))[12:]:
             engine.backward(engine(**batch))
             engine.step()
@@ -107,7 +107,8 @@ def test_the_engines_loop_is_the_run_over_the_same_samples(plan, samples, tmp_pa
     resumed = plan.run(samples, 9, resume=tmp_path / "six", quiet=True)
     assert resumed.losses == run.losses[6:]
     with deepstatic.initialize(model=plan) as engine:
-        assert engine.load_checkpoint(tmp_path / "six") == (str(tmp_path / "six"), {})
+        assert engine.load_checkpoint(tmp_path / "six") == (str(tmp_path / "six"), {"epoch": 1, "seen": ["a", 0.5]})
+        assert engine.load_checkpoint(tmp_path / "six", "global_step6")[1] == engine.load_checkpoint(tmp_path / "six" / "global_step6")[1] == {"epoch": 1, "seen": ["a", 0.5]}
         assert (engine.global_steps, engine.global_samples) == (6, 48)
         assert engine.train_batch(batches(samples, 14, 4)) != run.losses[6]  # the first samples again, with the weights of six steps
         assert engine.global_steps == 7
@@ -141,7 +142,8 @@ def test_what_deepspeed_scripts_also_write_is_refused_at_once(plan, samples, tmp
             ours, optimizer, loader, schedule = engine
         assert "gives the engine alone, not a tuple" in refused(unpack)
         assert "no-such is no folder" in refused(lambda: engine.load_checkpoint(tmp_path / "no-such"))
-        assert "has no place for client_state" in refused(lambda: engine.save_checkpoint(tmp_path / "c", client_state={"epoch": 1}))
+        for state in ({1: 2}, {"seen": (1, 2)}, {"of": engine}, [1]):
+            assert "client_state is kept as JSON" in refused(lambda: engine.save_checkpoint(tmp_path / "c", client_state=state))
         with pytest.raises(AttributeError, match="the engine has no module: .* engine.weights"):
             engine.module.state_dict()
         assert not hasattr(engine, "nothing")
