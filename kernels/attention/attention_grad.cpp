@@ -57,34 +57,75 @@ private:
     if (depth == 0 || columns == 0)
       return true;
     T deltas[attentionTile];
+    double totals[attentionTile];
     for (int64_t head = group * sharing; head < (group + 1) * sharing; ++head)
       for (int64_t query = 0; query < call_.queries; query += attentionTile) {
         const int64_t rows = std::min(attentionTile, call_.queries - query);
         const HeadRows outRows = call_.outRows(head);
         const int64_t first = outRows.at(query);
         dots_(at.out + first, at.dout + first, rows, columns, outRows.stride, deltas);
+        if (!sumRounded(at, {head, query, 0, rows, 0}, totals, scratch))
+          return false;
         for (int64_t key = 0; key < call_.keysSeen(query + rows); key += attentionTile)
-          if (!runTile(at, {head, query, key, rows, std::min(attentionTile, call_.keys - key)}, deltas, scratch))
+          if (!runTile(at, {head, query, key, rows, std::min(attentionTile, call_.keys - key)}, deltas, totals,
+                       scratch))
             return false;
       }
     return true;
   }
 
-  bool runTile(const Addresses &at, const Tile &t, const T *deltas, Scratch scratch) const {
+  /// What exp(score - lse) of a row adds up to: 1, but where a mask of large negative numbers leaves lse no digits for
+  /// the logarithm of a sum. With the least number of the type lse is the score itself.
+  bool sumRounded(const Addresses &at, Tile t, double *totals, Scratch scratch) const {
+    const T *lse = at.lse + t.head * call_.queries + t.query;
+    bool rounded = false;
+    for (int64_t r = 0; r < t.rows; ++r) {
+      const bool far = lse[r] < T(-1000);
+      totals[r] = far ? 0 : 1;
+      rounded |= far;
+    }
+    if (!rounded)
+      return true;
+    alignas(64) T p[attentionTile * attentionTile];
+    for (; t.key < call_.keysSeen(t.query + t.rows); t.key += attentionTile) {
+      t.cols = std::min(attentionTile, call_.keys - t.key);
+      if (!drawAgain(at, t, p, scratch))
+        return false;
+      for (int64_t r = 0; r < t.rows; ++r)
+        for (int64_t c = 0; c < t.cols && lse[r] < T(-1000); ++c)
+          totals[r] += double(p[r * attentionTile + c]);
+    }
+    return true;
+  }
+
+  /// p = exp(score - lse).
+  bool drawAgain(const Addresses &at, const Tile &t, T *p, Scratch scratch) const {
+    const int64_t group = call_.groupOf(t.head), side = attentionTile;
+    const HeadRows qRows = call_.qRows(t.head), kRows = call_.kRows(group);
+    if (!multiply(Gemm<T>{at.q + qRows.at(t.query), at.k + kRows.at(t.key), p, t.rows, t.cols, call_.depth,
+                          qRows.stride, kRows.stride, side, false, true, false},
+                  scratch))
+      return false;
+    mask_(p, t.rows, t.cols, T(call_.scale), call_.maskAt<T>(at.mask, t.head, t.query, t.key));
+    probabilities_(p, t.rows, t.cols, at.lse + t.head * call_.queries + t.query);
+    return true;
+  }
+
+  bool runTile(const Addresses &at, const Tile &t, const T *deltas, const double *totals, Scratch scratch) const {
     alignas(64) T p[attentionTile * attentionTile], ds[attentionTile * attentionTile];
-    const int64_t group = call_.groupOf(t.head), row = t.head * call_.queries + t.query;
+    const int64_t group = call_.groupOf(t.head);
     const int64_t depth = call_.depth, columns = call_.columns, side = attentionTile;
     const HeadRows qRows = call_.qRows(t.head), outRows = call_.outRows(t.head), kRows = call_.kRows(group),
                    vRows = call_.vRows(group);
     const int64_t atQ = qRows.at(t.query), atOut = outRows.at(t.query), atK = kRows.at(t.key), atV = vRows.at(t.key);
     const T *q = at.q + atQ, *dout = at.dout + atOut, *k = at.k + atK, *v = at.v + atV, scale = T(call_.scale);
-    if (!multiply(Gemm<T>{q, k, p, t.rows, t.cols, depth, qRows.stride, kRows.stride, side, false, true, false},
-                  scratch) ||
+    if (!drawAgain(at, t, p, scratch) ||
         !multiply(Gemm<T>{dout, v, ds, t.rows, t.cols, columns, outRows.stride, vRows.stride, side, false, true, false},
                   scratch))
       return false;
-    mask_(p, t.rows, t.cols, scale, call_.maskAt<T>(at.mask, t.head, t.query, t.key));
-    probabilities_(p, t.rows, t.cols, at.lse + row);
+    for (int64_t r = 0; r < t.rows; ++r)
+      for (int64_t c = 0; c < t.cols && totals[r] != 1; ++c)
+        p[r * side + c] = T(double(p[r * side + c]) / totals[r]);
     gradient_(ds, p, t.rows, t.cols, deltas, scale);
     T *dq = at.dq + atQ, *dk = at.dk + atK, *dv = at.dv + atV;
     return multiply(

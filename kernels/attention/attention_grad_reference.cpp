@@ -41,9 +41,12 @@ private:
     for (int64_t c = 0; c < columns; ++c)
       delta += double(out[atOut + c]) * double(dout[atOut + c]);
     std::fill(dq_.begin(), dq_.end(), 0.0);
+    double total = 0; // 1, but where lse has no digits for it
+    for (int64_t key = 0; key < call_.keys; ++key)
+      total += std::exp(rows.score(head, query, key) - lse);
     for (int64_t key = 0; key < call_.keys; ++key) {
       const int64_t atK = call_.kRows(group).at(key), atV = call_.vRows(group).at(key), row = group * call_.keys + key;
-      const double p = std::exp(rows.score(head, query, key) - lse);
+      const double p = total == 0 ? 0 : std::exp(rows.score(head, query, key) - lse) / total;
       double dp = 0;
       for (int64_t c = 0; c < columns; ++c) {
         dp += double(dout[atOut + c]) * double(v[atV + c]);

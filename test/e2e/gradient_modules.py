@@ -119,6 +119,16 @@ def attended(m, h, x, mask):
     return F.scaled_dot_product_attention(heads, heads, heads, attn_mask=mask(x)).mean(2).flatten(1)
 
 
+def written_out(least):
+    """Attention as models write it, which adds a large negative number where a sample of zeros sees nothing."""
+    def attend(m, h, x):
+        heads = torch.stack([h, h * m.w, h + m.w + 1], 1).unflatten(2, (2, 3)).transpose(1, 2)
+        value = least(x.dtype)
+        scores = heads @ (heads * 2).transpose(2, 3) / 3 ** 0.5 + torch.where(hidden(x), 0.0, value).to(x.dtype)
+        return (scores.softmax(-1) @ heads).mean(2).flatten(1) + h
+    return attend
+
+
 def hidden(x):
     """[batch, 1, 1, 3] of bool: a sample of zeros sees nothing."""
     return (x[:, None, None, :3].abs() > 0).logical_and(x[:, None, None, :1] != 0)
@@ -231,6 +241,8 @@ RIGHT = {
     "max of all, equal ones": scalar(lambda w: w[2:4].max()),
     "topk": row(lambda h: h.topk(2, -1)[0].sum(-1, keepdim=True)),
     "attention, infinity": lambda m, h, x: attended(m, h, x, lambda x: torch.where(hidden(x), 0.0, float("-inf")).to(x.dtype)),
+    "attention, the least number": written_out(lambda dtype: torch.finfo(torch.float32).min),
+    "attention, -10000": written_out(lambda dtype: -10000.0),
     "nn.MultiheadAttention": (multihead, with_attention),
 }
 

@@ -104,6 +104,38 @@ TEST(AttentionGrad, EveryMask) {
   });
 }
 
+/// Queries that see all keys alike, since a mask of the least number leaves scores no digits: each key has its part of
+/// the gradient. lse is the least number, too.
+TEST(AttentionGrad, TheLeastNumber) {
+  for (DType dtype : {DType::F32, DType::F64}) {
+    const Case c{1, 2, 2, 3, 200, 4, 4, false, Shape{200}};
+    Random random(3);
+    std::vector<Buffer> forward = inputsOf(random, dtype, c);
+    for (int64_t key = 0; key < c.keys; ++key) {
+      if (dtype == DType::F32)
+        forward[3].as<float>()[key] = std::numeric_limits<float>::lowest();
+      else
+        forward[3].as<double>()[key] = std::numeric_limits<double>::lowest();
+    }
+    addResults(forward, dtype, c);
+    ASSERT_TRUE(runKernel(cpuReferenceKernels(), invocationOf("attention", forward, attributesOf(c)), forward).ok());
+    std::vector<Buffer> operands = {random.buffer(dtype, forward[4].type.shape)};
+    operands.insert(operands.end(), forward.begin(), forward.end());
+    for (size_t input = 0; input < 3; ++input)
+      operands.emplace_back(forward[input].type);
+    const std::vector<Buffer> after =
+        expectMatchesReference("attention_grad", operands, attributesOf(c), {7, 8, 9}, {1e-6, 1e-6});
+    for (int64_t head = 0; head < 2; ++head)
+      for (int64_t l = 0; l < 4; ++l) {
+        double sum = 0;
+        for (int64_t query = 0; query < 3; ++query)
+          sum += operands[0].at((head * 3 + query) * 4 + l) / 200;
+        for (int64_t key = 0; key < 200; ++key)
+          EXPECT_NEAR(after[9].at((head * 200 + key) * 4 + l), sum, 1e-7);
+      }
+  }
+}
+
 /// The reference of one layout is that of the other with dimensions exchanged: of [1, heads, queries, depth] and [1,
 /// queries, heads, depth], element by element.
 TEST(Attention, LayoutsAgree) {
