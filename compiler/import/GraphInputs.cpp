@@ -231,8 +231,12 @@ bool GraphImporter::fixesBatchAtOne() const {
   if (batch == dims_.end() || batch->second < 2 || options_.parameters)
     return false;
   bool any = false;
+  std::set<std::string> read; // by the model, rather than by a loss that was joined to it
+  for (const FlatNode &node : graph_.nodes)
+    if (!loss_.has(node.proto->name()))
+      read.insert(node.proto->input().begin(), node.proto->input().end());
   for (const Input &input : model_.proto.graph().input()) {
-    if (!isData(input))
+    if (!isData(input) || !read.count(input.name()))
       continue;
     if (!input.type().tensor_type().has_shape() || dimsOf(input).empty() || fixedSize(dimsOf(input)[0]) != 1)
       return false;
@@ -270,8 +274,10 @@ Shape GraphImporter::openedShape(const onnx::NodeProto &node, Shape shape) const
   throw Failure("in the shape " + toString(to) + " nothing says where the samples go");
 }
 
-/// Whether each sample can have its own part of what a node makes, and none of another's.
+/// Whether each sample can have its own part of what a node makes, and none of another's. A loss is of them all.
 void GraphImporter::checkOpened(const FlatNode &node) {
+  if (loss_.has(node.proto->name()))
+    return;
   static const std::set<std::string> alongAxis = {"Softmax", "LogSoftmax", "Hardmax", "Concat",
                                                   "Split",   "CumSum",     "TopK"};
   bool isOfData = false;
@@ -306,7 +312,7 @@ Shape GraphImporter::inputShape(const Input &input) const {
   for (const auto &dim : type.shape().dim())
     shape.push_back(dim.has_dim_value() ? dim.dim_value()
                                         : evaluateDim(dim.dim_param(), dims_, "input '" + input.name() + "'"));
-  if (asWritten_)
+  if (asWritten_ && !shape.empty() && shape[0] == 1)
     shape[0] = dims_.at("batch");
   return shape;
 }
