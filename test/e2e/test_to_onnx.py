@@ -30,8 +30,8 @@ def trained(tools, model, data, folder, steps, *flags, rate=SGD["params"]["lr"])
         tools("ds-opt", "compile", model, "--attach-loss", "classification", "--config", config, "-o", folder / "m.dsplan", *flags, *rate)
     tools("ds-run", folder / "m.dsplan", "--data", folder / "d.safetensors", "--steps", max(1, steps), "--export", folder / "w.safetensors", "--quiet",
           "--metrics", folder / "m.jsonl")
-    out = folder / "trained.onnx"
-    said = tools("ds-run", "export", folder / "w.safetensors", "--onnx", out, "--like", model, env=WITH_PYTHON).stdout
+    out, given = folder / "trained.onnx", flags if "--weights" in flags else []
+    said = tools("ds-run", "export", folder / "w.safetensors", "--onnx", out, "--like", model, *given, env=WITH_PYTHON).stdout
     assert said.startswith(f"wrote {out}: {len(load_file(folder / 'w.safetensors'))} tensors of the run") and not list(folder.glob("*.part"))
     return out
 
@@ -125,6 +125,24 @@ def test_merged_parameters_come_back_apart_and_a_tied_copy_twice(tools, tmp_path
     torch.nn.functional.cross_entropy(net(x), labels).backward()
     optimizer.step()
     assert numpy.allclose(output_of(out, x.numpy()), net(x).detach().numpy(), atol=1e-6)
+
+
+def test_names_of_a_folder_come_back_by_their_values(tools, tmp_path):
+    """Folding has transposed the weights of products and lost their names; the folder has them, and two of its tensors may not be equal."""
+    net, x, labels = Net(), torch.randint(0, CLASSES, (4, 3)), torch.randint(0, CLASSES, (4,))
+    net.b.weight.data += 0.1 * torch.randn(6, 6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(net.eval(), (x,), tmp_path / "m.onnx", dynamo=False, opset_version=17, input_names=["x"], output_names=["logits"],
+                          dynamic_axes={"x": {0: "batch"}})
+    (tmp_path / "folder").mkdir()
+    save_file({name: value.numpy() for name, value in net.state_dict().items()}, tmp_path / "folder" / "model.safetensors")
+    out = trained(tools, tmp_path / "m.onnx", {"x": x.numpy(), "labels": labels.numpy()}, tmp_path, 1, "--weights", tmp_path / "folder")
+    torch.nn.functional.cross_entropy(net(x), labels).backward()
+    torch.optim.SGD(net.parameters(), lr=SGD["params"]["lr"]).step()
+    assert numpy.allclose(output_of(out, x.numpy()), net(x).detach().numpy(), atol=1e-6)
+    refusal = tools.refused("ds-run", "export", tmp_path / "w.safetensors", "--onnx", tmp_path / "n.onnx", "--like", tmp_path / "m.onnx", env=WITH_PYTHON)
+    assert "has no place for 1 of the 10 tensors of the run: head.weight" in refusal and "--weights FOLDER" in refusal
 
 
 def test_what_has_no_place_is_refused(tools, tmp_path):
