@@ -31,6 +31,7 @@ def main():
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--blocks", type=int, default=4)
+    rounds.add_timeout(parser)
     parser.add_argument("--as-peer", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.as_peer:
@@ -45,7 +46,7 @@ def main():
     for _ in range(args.rounds):
         for name, command in commands.items():
             (WORK / "m.jsonl").unlink(missing_ok=True)
-            ended = rounds.run([[str(word) for word in command]], 600).require()
+            ended = rounds.run([[str(word) for word in command]], args.timeout).require()
             lines = (WORK / "m.jsonl").read_text().splitlines() if name == "ds-run" else ended.outputs[0].splitlines()
             steps = [json.loads(line) for line in lines if line.startswith("{") and '"step"' in line]
             results[name].append((statistics.median(step["step_seconds"] for step in steps[WARM:]), ended.peak_rss_bytes, steps[0]["loss"]))

@@ -53,15 +53,17 @@ MODELS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="of the models; none: all")
+    rounds.add_timeout(parser)
     args = parser.parse_args()
+    rounds.require_modules("torch", "onnx", "onnxruntime", "safetensors")
     if Path(sys.prefix) != WORK / "venv":
-        os.execv(environment(), [str(environment()), __file__, *args.names])
+        os.execv(environment(), [str(environment()), *sys.argv])
     print(f"{'file':22} {'parameters':14} {'losses':10} ONNX Runtime's loss of the trained file, and ours")
     wrong = 0
     for name in args.names or MODELS:
         export(name)
         for given in ([], ["--weights", WORK / name / "folder"]):
-            line, right = compare(name, given)
+            line, right = compare(name, given, args.timeout)
             wrong += not right
             print(f"{name + (' and its folder' if given else ''):22} {line}", flush=True)
     return 1 if wrong else 0
@@ -149,15 +151,18 @@ def losses_of_pytorch(name, data):
     return losses, sum(p.requires_grad for p in module.parameters())
 
 
-def run(*arguments):
+def run(timeout, *arguments):
     """(what it printed, "" or its error)."""
     path = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, env=path)
+    try:
+        done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, env=path, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return "", f"took over {timeout:.0f} s"
     error = next((line for line in done.stderr.splitlines() if line.startswith("error: ")), f"exit code {done.returncode}")
     return done.stdout, error if done.returncode else ""
 
 
-def compare(name, given):
+def compare(name, given, timeout):
     """(a line of the table, whether it is right or refused)."""
     import onnx
     import onnxruntime
@@ -172,18 +177,18 @@ def compare(name, given):
     save_file(data, folder / "data.safetensors")
     (folder / "c.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": MICRO, "gradient_clipping": 0,
                                                  "optimizer": {"type": "SGD", "params": {"lr": RATE}}}))
-    said, error = run(BIN / "ds-opt", "compile", model, "--attach-loss", kind, "--config", folder / "c.json", "-o", folder / "m.dsplan", *flags, *given)
+    said, error = run(timeout, BIN / "ds-opt", "compile", model, "--attach-loss", kind, "--config", folder / "c.json", "-o", folder / "m.dsplan", *flags, *given)
     if error:
         return f"refused: {error.removeprefix('error: ')[:300]}", True
     for steps, more in ((STEPS, ["--export", folder / "w.safetensors"]), (STEPS + 1, [])):
         (folder / "m.jsonl").unlink(missing_ok=True)
-        _, error = run(BIN / "ds-run", folder / "m.dsplan", "--data", folder / "data.safetensors", "--steps", steps, "--metrics", folder / "m.jsonl", "--quiet", *more)
+        _, error = run(timeout, BIN / "ds-run", folder / "m.dsplan", "--data", folder / "data.safetensors", "--steps", steps, "--metrics", folder / "m.jsonl", "--quiet", *more)
         if error:
             return error, False
     ours = [line["loss"] for line in map(json.loads, (folder / "m.jsonl").read_text().splitlines()) if "step" in line]
     theirs, count = losses_of_pytorch(name, data)
     difference = max(abs(a - b) for a, b in zip(ours, theirs))
-    _, error = run(BIN / "ds-run", "export", folder / "w.safetensors", "--onnx", folder / "trained.onnx", "--like", model, *given)
+    _, error = run(timeout, BIN / "ds-run", "export", folder / "w.safetensors", "--onnx", folder / "trained.onnx", "--like", model, *given)
     back = error[:200]
     if not error:
         first = {key: value[:MICRO].numpy() for key, value in data.items() if key != "labels"}
