@@ -85,10 +85,10 @@ std::string_view learnedAs(std::string_view op, int index) {
 
 /// Whether an operator wants an operand constant that a module may have as a buffer.
 bool wantsConstant(std::string_view op, int index) {
-  static constexpr std::array<std::string_view, 16> parameters = {
-      "Resize", "Upsample", "Pad",     "Clip",  "Slice",   "Tile",           "Reshape",     "Expand",
-      "Range",  "TopK",     "Dropout", "Equal", "Greater", "GreaterOrEqual", "LessOrEqual", "Less"};
-  return (index > 0 && isOneOf(op, parameters)) || (op == "BatchNormalization" && index > 2) ||
+  static constexpr std::array<std::string_view, 15> parameters = {
+      "Resize", "Upsample", "Pad",   "Clip",    "Slice",          "Tile",        "Reshape", "Expand",
+      "TopK",   "Dropout",  "Equal", "Greater", "GreaterOrEqual", "LessOrEqual", "Less"};
+  return (index > 0 && isOneOf(op, parameters)) || op == "Range" || (op == "BatchNormalization" && index > 2) ||
          ((op == "SoftmaxCrossEntropyLoss" || op == "NegativeLogLikelihoodLoss") && index == 2);
 }
 
@@ -250,7 +250,8 @@ private:
   }
 
   bool isOfModule(const std::string &name) const {
-    return (namedByModule_ || isPathInModule(name)) && !model_.constants.contains(name);
+    const bool isOfNode = name.starts_with("/"); // "/h.0/Constant_output_0", which a tool has folded
+    return ((namedByModule_ && !isOfNode) || isPathInModule(name)) && !model_.constants.contains(name);
   }
 
   /// By its elements: of two values, one of which excludes or keeps as it is; zeros that are joined; sines.

@@ -72,6 +72,21 @@ def test_scales_of_an_operator_do_not_train(tools, tmp_path):
     tools("ds-opt", "verify", tmp_path / "m.dsplan", "--model", model, "--config", tmp_path / "c.json")
 
 
+def test_constants_that_a_tool_has_folded_into_initializers_do_not_train(tools, tmp_path):
+    """PyTorch names what a node makes by a path; nudenet's YOLO has the bounds of its Range as initializers."""
+    nodes = [helper.make_node("Conv", ["x", "model.0.weight"], ["c"], kernel_shape=[1, 1]), helper.make_node("Shape", ["c"], ["shape"]),
+             helper.make_node("Gather", ["shape", "/model.22/two"], ["width"]), helper.make_node("Cast", ["width"], ["limit"], to=TensorProto.FLOAT),
+             helper.make_node("Range", ["/model.22/Constant_14_output_0", "limit", "/model.22/Constant_15_output_0"], ["columns"]),
+             helper.make_node("Add", ["c", "columns"], ["a"]), helper.make_node("ReduceMean", ["a"], ["y"], axes=[2, 3], keepdims=0)]
+    model = file_of(tmp_path / "m.onnx", nodes, {
+        "model.0.weight": values(CLASSES, 3, 1, 1), "/model.22/two": numpy.array(3), "/model.22/Constant_14_output_0": numpy.array(0, numpy.float32),
+        "/model.22/Constant_15_output_0": numpy.array(1, numpy.float32)}, ["batch", 3, 8, 8])
+    proto = onnx.load(model)
+    proto.producer_name = "pytorch"
+    onnx.save(proto, model)
+    assert trained(tools, model, tmp_path)[0] == {"model.0.weight"}
+
+
 def test_weights_meet_data_through_other_nodes(tools, tmp_path):
     """A weight norm, a table that is looked up, and frequencies whose sines are taken."""
     nodes = [helper.make_node("Mul", ["g", "v"], ["w"]), helper.make_node("MatMul", ["x", "w"], ["h"]),

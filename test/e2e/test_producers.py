@@ -76,7 +76,7 @@ def keras_lstm(path):
 
 
 def jax(path):
-    """By jax2tf: Einsum of unnamed weights, a norm written out, a mean that is a sum times a constant."""
+    """By jax2tf: Einsum of unnamed weights, a norm written out, a mean that is a sum times a constant, at its end a softmax written out."""
     weights = {"jax_w0": values(6, 8), "jax_scale": 1 + values(8), "jax_shift": values(8), "jax_w1": values(8, CLASSES)}
     constants = {"eighth": numpy.float32(1 / 8), "epsilon": numpy.float32(1e-6)}
     nodes = [*(constant(name, numpy.array(value)) for name, value in constants.items()), helper.make_node("Einsum", ["x", "jax_w0"], ["h"], equation="ab,bc->ac"),
@@ -84,9 +84,11 @@ def jax(path):
              helper.make_node("Mul", ["d", "d"], ["dd"]), helper.make_node("ReduceSum", ["dd", "last"], ["var8"]), helper.make_node("Mul", ["var8", "eighth"], ["var"]),
              helper.make_node("Add", ["var", "epsilon"], ["ve"]), helper.make_node("Sqrt", ["ve"], ["std"]), helper.make_node("Div", ["d", "std"], ["n"]),
              helper.make_node("Mul", ["n", "jax_scale"], ["ns"]), helper.make_node("Add", ["ns", "jax_shift"], ["o"]),
-             helper.make_node("Einsum", ["o", "jax_w1"], ["y"], equation="ab,bc->ac")]
+             helper.make_node("Einsum", ["o", "jax_w1"], ["z"], equation="ab,bc->ac"), helper.make_node("ReduceMax", ["z"], ["most"], axes=[1]),
+             helper.make_node("Sub", ["z", "most"], ["less"]), helper.make_node("Exp", ["less"], ["e"]), helper.make_node("ReduceSum", ["e", "last"], ["all"], keepdims=0),
+             helper.make_node("Reshape", ["all", "column"], ["column_of_all"]), helper.make_node("Div", ["e", "column_of_all"], ["y"])]
     forward = lambda x, w0, scale, shift, w1: F.layer_norm(x @ w0, (8,), scale, shift, 1e-6) @ w1  # noqa: E731
-    return saved(path, nodes, {**weights, "last": numpy.array([1])}, "x", ["b", 6]), (6,), list(weights.values()), forward
+    return saved(path, nodes, {**weights, "last": numpy.array([1]), "column": numpy.array([-1, 1])}, "x", ["b", 6]), (6,), list(weights.values()), forward
 
 
 def simplified(path):

@@ -176,6 +176,27 @@ AttachedLoss GraphImporter::lossToAttach(const std::string &output, const Value 
                 ", or choose another output with --loss NAME" + saysMore("attach-loss"));
 }
 
+/// The exponential of a softmax that is written out: exp(x) by its sum along the classes, the last dimension. Null for
+/// other quotients.
+static Operation *writtenSoftmax(train::DivOp quotient, size_t classes) {
+  mlir::Value total = quotient.getRhs();
+  if (auto repeated = total.getDefiningOp<train::BroadcastOp>())
+    total = repeated.getInput();
+  const ArrayRef<int64_t> column = cast<RankedTensorType>(total.getType()).getShape(),
+                          whole = quotient.getType().getShape();
+  if (classes + 1 != whole.size() || column.size() != whole.size() || column.back() != 1 ||
+      column.drop_back() != whole.drop_back())
+    return nullptr;
+  if (auto view = total.getDefiningOp<train::ReshapeOp>())
+    total = view.getInput();
+  auto sum = total.getDefiningOp<train::ReduceSumOp>();
+  auto exponential = quotient.getLhs().getDefiningOp<train::ExpOp>();
+  return exponential && sum && sum.getInput() == exponential->getResult(0) &&
+                 sum.getAxes() == ArrayRef{int64_t(classes)}
+             ? exponential
+             : nullptr;
+}
+
 /// What the op is that makes probabilities of logits, behind ops that move whole rows of classes: their names are in
 /// `moves`, the last one first. `classes` is the dimension of the classes, which each of them may move.
 static Operation *probabilityMaker(mlir::Value value, size_t classes, SmallVector<Operation *> &moves) {
@@ -184,6 +205,8 @@ static Operation *probabilityMaker(mlir::Value value, size_t classes, SmallVecto
       return op;
     if (auto softmax = dyn_cast<train::SoftmaxOp>(op))
       return softmax.getAxis() == classes ? op : nullptr;
+    if (auto quotient = dyn_cast<train::DivOp>(op))
+      return writtenSoftmax(quotient, classes);
     if (auto logs = dyn_cast<train::LogSoftmaxOp>(op))
       return logs.getAxis() == classes ? op : nullptr;
     if (auto transpose = dyn_cast<train::TransposeOp>(op)) {
@@ -211,7 +234,9 @@ Value GraphImporter::beforeProbabilities(LossKind kind, const std::string &outpu
   if (!maker)
     return given;
   const bool isSigmoid = isa<train::SigmoidOp>(maker);
-  const std::string what = isSigmoid ? "sigmoid" : isa<train::SoftmaxOp>(maker) ? "softmax" : "logarithm of a softmax";
+  const std::string what = isSigmoid                                    ? "sigmoid"
+                           : isa<train::SoftmaxOp, train::ExpOp>(maker) ? "softmax"
+                                                                        : "logarithm of a softmax";
   if (isSigmoid == choosesClass(kind))
     throw Failure("output '" + output + "' is a " + what + ", of which " + std::string(name(kind)) +
                   " cannot be taken; attach one that fits (--attach-loss " +

@@ -107,7 +107,8 @@ def probability_maker(graph, name):
     makers = {output: node for node in graph.node for output in node.output}
     while name in makers and makers[name].op_type in ("Reshape", "Transpose"):
         name = makers[name].input[0]
-    return makers[name].op_type if name in makers else None
+    written = name in makers and makers[name].op_type == "Div" and makers.get(makers[name].input[0], makers[name]).op_type == "Exp"
+    return "Softmax" if written else makers[name].op_type if name in makers else None
 
 
 def compare_first_values(plan, folder, initializers):
