@@ -223,7 +223,7 @@ def test_export_refusals(gpt2, tools, tmp_path):
     (tmp_path / "empty").mkdir()
     assert "has no config.json" in tools.refused("ds-run", "export", tmp_path / "w.safetensors", "--hf", tmp_path / "o", "--like", tmp_path / "empty")
     assert "holds no checkpoint" in tools.refused("ds-run", "export", tmp_path / "empty", "-o", tmp_path / "f.safetensors")
-    assert "needs -o FILE or --hf" in tools.refused("ds-run", "export", tmp_path / "empty", code=2)
+    assert "needs -o FILE, --hf" in tools.refused("ds-run", "export", tmp_path / "empty", code=2)
 
 
 def test_export_follows_the_folder(gpt2, tools, tmp_path):
