@@ -32,22 +32,22 @@ void verify(const std::string &folder) {
               "; copy it from where it is whole, or use another checkpoint");
 }
 
-/// Runs models/NAME.py, which reads files of others by their own libraries, and says what it refuses itself. Returns
-/// its exit code.
-int runScript(const std::string &name, std::vector<std::string> arguments) {
+/// Runs models/NAME.py, which reads files of others by their own libraries, and says what it refuses itself. `words`
+/// are its flags and, behind "--", paths. Returns its exit code.
+int runScript(const std::string &name, const std::string &reads, std::vector<std::string> words) {
   const std::filesystem::path script =
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../share/deepstatic/models" / (name + ".py");
   if (!std::filesystem::exists(script))
     throw Error(script.lexically_normal().string() + " is missing; install DeepStatic as a whole");
-  arguments.insert(arguments.begin(), {"python3", script.string()});
-  std::vector<char *> words;
-  for (std::string &argument : arguments)
-    words.push_back(argument.data());
-  words.push_back(nullptr);
+  words.insert(words.begin(), {"python3", script.string()});
+  std::vector<char *> pointers;
+  for (std::string &word : words)
+    pointers.push_back(word.data());
+  pointers.push_back(nullptr);
   pid_t child = 0;
-  if (const int code = ::posix_spawnp(&child, "python3", nullptr, nullptr, words.data(), environ); code != 0)
-    throw Error("python3, which runs " + script.filename().string() + ", cannot be started: " + std::strerror(code) +
-                "; activate the Python environment that has the package onnx, or for DeepSpeed's files PyTorch");
+  if (const int code = ::posix_spawnp(&child, "python3", nullptr, nullptr, pointers.data(), environ); code != 0)
+    throw Error("python3, which reads " + reads + ", cannot be started: " + std::strerror(code) +
+                "; activate the Python environment that wrote them");
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -66,17 +66,18 @@ struct PassingFile {
 int exportOnnx(const runtime::SavedWeights &weights, const ExportArguments &arguments) {
   const PassingFile file{arguments.onnx + ".weights.part"};
   runtime::exportSafetensors(weights, file.path);
-  std::vector<std::string> words = {file.path, arguments.like, arguments.onnx};
+  std::vector<std::string> words;
   if (!arguments.weights.empty())
-    words.insert(words.begin(), "--weights=" + arguments.weights);
-  return runScript("to_onnx", words);
+    words.push_back("--weights=" + arguments.weights);
+  words.insert(words.end(), {"--", file.path, arguments.like, arguments.onnx});
+  return runScript("to_onnx", "ONNX files", words);
 }
 
 } // namespace
 
 int checkpoint(const CheckpointArguments &arguments) {
   if (arguments.action == CheckpointArguments::Action::Convert)
-    return runScript("from_deepspeed", {arguments.source, arguments.folder});
+    return runScript("from_deepspeed", "DeepSpeed's files", {"--", arguments.source, arguments.folder});
   if (arguments.action == CheckpointArguments::Action::Verify)
     verify(arguments.folder);
   else
