@@ -104,6 +104,7 @@ private:
   [[noreturn]] void refuseFixedBatch(const onnx::ValueInfoProto &input, int64_t fixed, const std::string &symbolic,
                                      const std::string &why) const;
   void checkOpened(const FlatNode &node);
+  const Shape &shapeOfOne(const std::string &name) const;
   std::optional<size_t> batchAxis(const std::string &name) const;
   bool isLeftOut(const onnx::ValueInfoProto &input) const;
   void importNode(const FlatNode &node);

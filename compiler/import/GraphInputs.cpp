@@ -255,13 +255,21 @@ std::optional<size_t> GraphImporter::batchAxis(const std::string &name) const {
   return was == one->second.end() ? std::nullopt : std::optional(size_t(was - one->second.begin()));
 }
 
+/// What a node makes of one sample; another branch of an If may make nothing.
+const Shape &GraphImporter::shapeOfOne(const std::string &name) const {
+  const auto one = asWritten_->find(name);
+  if (one == asWritten_->end())
+    throw Failure("of one sample the model does not come by here");
+  return one->second;
+}
+
 /// Row-major order says where the samples go: as many elements lie in front of their dimension as before.
 Shape GraphImporter::openedShape(const onnx::NodeProto &node, Shape shape) const {
   const std::optional<size_t> axis = asWritten_ ? batchAxis(node.input(0)) : std::nullopt;
   if (!axis)
     return shape;
   const Shape &from = asWritten_->at(node.input(0));
-  Shape to = asWritten_->at(node.output(0));
+  Shape to = shapeOfOne(node.output(0));
   const int64_t before = elementCount({from.begin(), from.begin() + std::ptrdiff_t(*axis)});
   int64_t passed = 1;
   for (int64_t &size : to) {
@@ -295,7 +303,7 @@ void GraphImporter::checkOpened(const FlatNode &node) {
     if (!isOfData || made == values_.end() || made->second.kind != Value::Kind::Runtime)
       continue;
     ofData_.insert(name);
-    const Shape &one = asWritten_->at(name);
+    const Shape &one = shapeOfOne(name);
     if (elementCount(made->second.shape) != samples * elementCount(one))
       throw Failure("of " + std::to_string(samples) + " samples it makes " + toString(made->second.shape) +
                     ", of one " + toString(one) + ", so that it does not give each its own part");

@@ -270,3 +270,15 @@ def test_samples_that_meet_keep_the_batch_closed(tools, tmp_path, ends):
     model = with_a_batch_of_one(Tokens(ends), tmp_path)
     refusal = tools.refused("ds-opt", "compile", model, "--attach-loss", "classification", "--config", write_config(tmp_path / "c.json"), "-o", tmp_path / "m.dsplan")
     assert "'x' has a first dimension fixed at 1, but the micro-batch is 4, and it cannot be opened: node '" in refusal
+
+
+def test_a_branch_by_the_batch_keeps_it_closed(tools, tmp_path):
+    """More samples than one would go by nodes that the file's own batch does not come by."""
+    here = [helper.make_tensor_value_info("one", TensorProto.FLOAT, None)], [helper.make_tensor_value_info("more", TensorProto.FLOAT, None)]
+    one = helper.make_graph([helper.make_node("Relu", ["h"], ["one"])], "one", [], here[0])
+    more = helper.make_graph([helper.make_node("Tanh", ["h"], ["t"]), helper.make_node("Relu", ["t"], ["more"])], "more", [], here[1])
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Shape", ["x"], ["shape"]), helper.make_node("Gather", ["shape", "first"], ["batch"]),
+             helper.make_node("Equal", ["batch", "single"], ["is_one"]), helper.make_node("If", ["is_one"], ["y"], then_branch=one, else_branch=more)]
+    model = file_of(tmp_path / "m.onnx", nodes, {"w": values(3, CLASSES), "first": numpy.array(0), "single": numpy.array(1)}, [1, 3])
+    refusal = tools.refused("ds-opt", "compile", model, "--attach-loss", "classification", "--config", write_config(tmp_path / "c.json"), "-o", tmp_path / "m.dsplan")
+    assert "it cannot be opened: node 'y' (If, opset 13)" in refusal
