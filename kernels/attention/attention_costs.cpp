@@ -73,12 +73,12 @@ static int64_t orderedSumsBytes(int64_t heads, int64_t queries, int64_t keys) {
   return bytes <= int64_t(4) << 30 ? bytes : 0;
 }
 
-/// A number per query; where cuDNN runs it, also sums of dq in float32 and, if heads share k and v, dk and dv of every
-/// head.
+/// Two numbers per query; where cuDNN runs it, also sums of dq in float32 and, if heads share k and v, dk and dv of
+/// every head.
 int64_t cudaAttentionGradWorkspace(const CallTypes &call, const WorkspaceLimits &) {
   const Sizes sizes(call);
   if (isWideFloat(sizes.dtype))
-    return sizes.heads * sizes.queries * cudaSumBytes(sizes.dtype);
+    return 2 * sizes.heads * sizes.queries * cudaSumBytes(sizes.dtype);
   const int64_t padded = sizes.heads * ((sizes.queries + 127) / 128 * 128);
   const bool shared = sizes.groups != sizes.heads;
   const int64_t everyHead = shared ? sizes.heads * sizes.keys * (sizes.depth + sizes.columns) : 0;

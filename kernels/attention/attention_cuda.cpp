@@ -53,7 +53,7 @@ std::unique_ptr<Kernel> makeAttentionGrad(const Invocation &invocation, const Bu
   const Call checked(invocation);
   const AttentionCall call(checked);
   const CallWorkspace workspace = checked.workspace();
-  const int64_t needed = call.batch * call.heads * call.queries * cudaSumBytes(call.dtype);
+  const int64_t needed = 2 * call.batch * call.heads * call.queries * cudaSumBytes(call.dtype);
   checked.require(workspace.bytes >= needed,
                   "workspace must have " + std::to_string(needed) + " bytes, not " + std::to_string(workspace.bytes));
   const auto graph = sharedGraph(invocation, [&] { return makeAttentionGradGraph(call, workspace.bytes); });

@@ -83,12 +83,49 @@ __global__ void __launch_bounds__(blockThreads)
 template <typename T> struct GradTensors {
   const T *dout, *q, *k, *v;
   AttentionMask<T> mask;
-  const Sum<T> *lse, *dots;
+  const Sum<T> *lse, *dots, *totals;
 };
 
-/// exp(score - lse), 0 where hidden (also where lse is +inf).
-template <typename S> __device__ S probability(S score, S lse) {
-  return score == S(-HUGE_VAL) ? S(0) : std::exp(score - lse);
+/// exp(score - lse) / total, 0 where hidden (also where lse is +inf).
+template <typename S> __device__ S probability(S score, S lse, S total) {
+  return score == S(-HUGE_VAL) ? S(0) : std::exp(score - lse) / total;
+}
+
+/// totals[query] = what exp(score - lse) adds up to: 1, but where a mask of large negative numbers leaves lse no digits
+/// for the logarithm of a sum. With the least number of the type lse is the score itself. Grid as for attentionKernel.
+template <typename T>
+__global__ void __launch_bounds__(attentionWarps *warpThreads)
+    totalsKernel(const AttentionSpace space, const GradTensors<T> t, Sum<T> *totals) {
+  using S = Sum<T>;
+  __shared__ AttentionTiles<S> tiles;
+  const int warp = threadIdx.x / warpThreads, lane = threadIdx.x % warpThreads;
+  const int64_t firstQuery = int64_t(blockIdx.x) * attentionRows;
+  for (int64_t head = blockIdx.y; head < space.batch * space.heads; head += gridDim.y) {
+    const HeadTile<T> q(t.q, space.qRows(head), space.queries), k(t.k, space.kRows(space.groupOf(head)), space.keys);
+    S sums[attentionRowsPerWarp] = {};
+    const auto isRounded = [&](int64_t query) {
+      return query < space.queries && t.lse[head * space.queries + query] < S(-1000);
+    };
+    bool any = false; // the same for all threads
+    for (int row = 0; row < attentionRows; ++row)
+      any |= isRounded(firstQuery + row);
+    const int64_t lastQuery = firstQuery + attentionRows;
+    const int64_t seen = space.causal && lastQuery < space.keys ? lastQuery : space.keys, keys = any ? seen : 0;
+    for (int64_t key = 0; key < keys; key += warpThreads) {
+      S scores[attentionRowsPerWarp];
+      tileProducts(tiles, q, firstQuery, k, key, space.depth, scores);
+      for (int r = 0; r < attentionRowsPerWarp; ++r) {
+        const int64_t query = firstQuery + warp * attentionRowsPerWarp + r;
+        const S score = space.score(scores[r], t.mask, head, query, key + lane);
+        sums[r] += isRounded(query) ? probability(score, t.lse[head * space.queries + query], S(1)) : S(0);
+      }
+    }
+    for (int r = 0; r < attentionRowsPerWarp; ++r) {
+      const S total = warpReduce(sums[r], Plus{});
+      if (const int64_t query = firstQuery + warp * attentionRowsPerWarp + r; lane == 0 && query < space.queries)
+        totals[head * space.queries + query] = isRounded(query) ? total : S(1);
+    }
+  }
 }
 
 /// dq[query] = sum over keys of p (dp - dot) scale k[key]. Grid as for attentionKernel, z: pieces of depth.
@@ -114,7 +151,7 @@ __global__ void __launch_bounds__(attentionWarps *warpThreads)
         const int64_t query = firstQuery + warp * attentionRowsPerWarp + r, row = head * space.queries + query;
         const S score = space.score(scores[r], t.mask, head, query, key + lane);
         scores[r] = query < space.queries // else the row's numbers lie outside
-                        ? probability(score, t.lse[row]) * (dps[r] - t.dots[row]) * S(space.scale)
+                        ? probability(score, t.lse[row], t.totals[row]) * (dps[r] - t.dots[row]) * S(space.scale)
                         : S(0);
       }
       addWeighted(tiles, scores, k, key, firstColumn, space.depth, sums);
@@ -148,14 +185,15 @@ __global__ void __launch_bounds__(attentionWarps *warpThreads)
       for (int64_t first = begin; first < space.queries; first += warpThreads) {
         const int64_t query = first + lane, row = head * space.queries + query;
         const bool inside = query < space.queries;
-        const S lse = inside ? t.lse[row] : S(HUGE_VAL), dot = ofKeys && inside ? t.dots[row] : S(0);
+        const S lse = inside ? t.lse[row] : S(HUGE_VAL), total = inside ? t.totals[row] : S(1);
+        const S dot = ofKeys && inside ? t.dots[row] : S(0);
         S weights[attentionRowsPerWarp], dps[attentionRowsPerWarp];
         tileProducts(tiles, k, firstKey, q, first, space.depth, weights);
         if constexpr (ofKeys)
           tileProducts(tiles, v, firstKey, dout, first, space.columns, dps);
         for (int r = 0; r < attentionRowsPerWarp; ++r) {
           const int64_t key = firstKey + warp * attentionRowsPerWarp + r;
-          weights[r] = probability(space.score(weights[r], t.mask, head, query, key), lse);
+          weights[r] = probability(space.score(weights[r], t.mask, head, query, key), lse, total);
           if constexpr (ofKeys)
             weights[r] *= (dps[r] - dot) * S(space.scale);
         }
@@ -201,17 +239,20 @@ void enqueuePlainAttentionGrad(const AttentionCall &call, const PlainGradOperand
   const int64_t heads = call.batch * call.heads, rows = heads * call.queries, groups = call.batch * call.groups;
   withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
-    auto *dots = static_cast<Sum<T> *>(o.workspace);
+    Sum<T> *dots = static_cast<Sum<T> *>(o.workspace), *totals = dots + rows;
     const GradTensors<T> t{static_cast<const T *>(o.dout),
                            static_cast<const T *>(o.q),
                            static_cast<const T *>(o.k),
                            static_cast<const T *>(o.v),
                            AttentionMask<T>{o.mask},
                            static_cast<const Sum<T> *>(o.lse),
-                           dots};
-    if (rows > 0)
+                           dots,
+                           totals};
+    if (rows > 0) {
       launch<dotsKernel<T>>(blocksFor(rows, blockThreads / warpThreads), blockThreads, stream, space, t.dout,
                             static_cast<const T *>(o.out), dots);
+      launch<totalsKernel<T>>(gridOf(call.queries, heads, 1), threads, stream, space, t, totals);
+    }
     if (rows > 0 && call.depth > 0)
       launch<queryGradKernel<T>>(gridOf(call.queries, heads, call.depth), threads, stream, space, t,
                                  static_cast<T *>(o.dq));

@@ -20,7 +20,7 @@ void enqueuePlainAttention(const AttentionCall &call, const PlainOperands &opera
 struct PlainGradOperands {
   const void *dout, *q, *k, *v, *mask, *out, *lse;
   void *dq, *dk, *dv;
-  void *workspace; ///< a number of the sum type per query
+  void *workspace; ///< two numbers of the sum type per query
 };
 void enqueuePlainAttentionGrad(const AttentionCall &call, const PlainGradOperands &operands, cudaStream_t stream);
 
