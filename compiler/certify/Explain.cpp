@@ -79,6 +79,13 @@ constexpr Explanation explanations[] = {
      "and "
      "label smoothing.",
      "A causal model's labels are not shifted, or padding counts.", ofSources},
+    {"graph",
+     "The reference program is, op by op, what this ds-opt makes of the model and the configuration: forward, "
+     "backward, "
+     "evaluation and update.",
+     "The epsilon of a norm is another one, in the plan's commands and in its reference program alike. The checker, "
+     "which compares the two, finds nothing.",
+     ofSources},
     {"configuration", "The ds_config.json has the SHA-256 that the plan was compiled from.",
      "The file was edited, and the plan was not compiled again.", ofSources},
     {"batch", "Micro-batch, accumulation and batch follow from the configuration and the data-parallel ranks.",

@@ -1,6 +1,7 @@
 //===- Verdict.cpp - what is known of a plan before it runs ---------------===//
 #include "compiler/certify/Verdict.h"
 
+#include "compiler/sources/Graph.h"
 #include "compiler/sources/Sources.h"
 #include "core/Error.h"
 #include "core/Sha256.h"
@@ -90,17 +91,25 @@ Json digestsOf(const plan::proto::Plan &plan) {
           {"weight_headers_sha256", headers}};
 }
 
+/// Of a plan for one size.
+std::vector<Claim> compareOne(const plan::proto::Plan &plan, const sources::Places &places, const Derive &derive) {
+  std::vector<Claim> claims = sources::requireSources(plan, places);
+  if (!places.model.empty() && !places.config.empty())
+    claims.push_back(sources::requireGraph(plan, derive(plan)));
+  return claims;
+}
+
 /// The claims are those of the largest size; what is compared of another one must hold alike.
-std::vector<Claim> compareSources(const plan::proto::Plan &plan, const sources::Places &places) {
+std::vector<Claim> compareSources(const plan::proto::Plan &plan, const sources::Places &places, const Derive &derive) {
   const std::vector<uint64_t> sizes = plan::sizesOf(plan);
   if (sizes.empty())
-    return sources::requireSources(plan, places);
+    return compareOne(plan, places, derive);
   std::vector<Claim> claims;
   std::string all;
   for (const uint64_t size : sizes) {
     all += (all.empty() ? "" : ", ") + std::to_string(size);
     try {
-      claims = sources::requireSources(plan::planOfSize(plan, size), places);
+      claims = compareOne(plan::planOfSize(plan, size), places, derive);
     } catch (const Error &error) {
       throw Error(plan.dimension() + "=" + std::to_string(size) + ": " + error.what(), error.tryLine);
     }
@@ -111,7 +120,7 @@ std::vector<Claim> compareSources(const plan::proto::Plan &plan, const sources::
 
 } // namespace
 
-Verdict judge(const plan::proto::Plan &plan, const sources::Places &places) {
+Verdict judge(const plan::proto::Plan &plan, const sources::Places &places, const Derive &derive) {
   check::Unknown unknown;
   if (const std::optional<check::Finding> finding = check::checkPlan(plan, check::World::Closed, &unknown))
     return {.rule = finding->rule, .place = finding->place, .sentence = finding->sentence};
@@ -119,7 +128,7 @@ Verdict judge(const plan::proto::Plan &plan, const sources::Places &places) {
       .proven = true, .claims = checkedClaims(), .trusted = sources::trustedWithout(places), .unknown = unknown};
   if (std::optional<Claim> codes = codesClaim(plan))
     verdict.claims.push_back(*std::move(codes));
-  for (Claim &claim : compareSources(plan, places))
+  for (Claim &claim : compareSources(plan, places, derive))
     verdict.claims.push_back(std::move(claim));
   return verdict;
 }

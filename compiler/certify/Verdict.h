@@ -6,6 +6,7 @@
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,12 @@ struct Verdict {
   check::Unknown unknown;
 };
 
-/// Judges a plan that plan::validatePlan accepts. A plan that does not follow from its sources throws ds::Error, as
-/// they may be the wrong ones.
-Verdict judge(const plan::proto::Plan &plan, const sources::Places &places);
+/// Makes names of variables and the reference program of a plan for one size from its sources again.
+using Derive = std::function<plan::proto::Plan(const plan::proto::Plan &plan)>;
+
+/// Judges a plan that plan::validatePlan accepts. `derive` is called where `places` has model and configuration. A plan
+/// that does not follow from its sources throws ds::Error, as they may be the wrong ones.
+Verdict judge(const plan::proto::Plan &plan, const sources::Places &places, const Derive &derive);
 
 /// For people. `name`: of the plan's file.
 std::string textOf(const Verdict &verdict, const plan::proto::Plan &plan, const std::string &name);

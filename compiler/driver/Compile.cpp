@@ -257,6 +257,32 @@ static void noteAttachedLoss(ModuleOp module, config::Config &config) {
   config.loss->logits = module->getAttrOfType<StringAttr>("train.attached_logits").str();
 }
 
+/// The single-device program before it is differentiated, and what it is made by.
+struct Program {
+  config::Config config;
+  CompileOptions options;
+  OwningOpRef<ModuleOp> module;
+};
+
+/// `overrides` must have no model yet; where keys are "auto", the model's facts answer them.
+static Program importProgram(const CompileRequest &request, const std::string &configuration,
+                             config::ConfigOverrides overrides, config::Config config, const config::Machine &machine,
+                             MLIRContext &context, const DiagnosticCollector &diagnostics) {
+  CompileOptions options = compileOptions(request, config, machine);
+  OwningOpRef<ModuleOp> module = importModel(request, config, options, context, diagnostics);
+  if (!config.autos.empty()) { // nothing that the import took from it changes
+    const std::optional<AttachedLoss> loss = std::move(config.loss);
+    overrides.model = modelFacts(*module);
+    config = config::resolveConfig(configuration, overrides);
+    config.loss = loss;
+    const bool ownAlgorithm = options.ownAlgorithm;
+    options = compileOptions(request, config, machine);
+    options.ownAlgorithm = ownAlgorithm;
+  }
+  noteAttachedLoss(*module, config);
+  return {std::move(config), std::move(options), std::move(module)};
+}
+
 static CompileResult compileOne(const CompileRequest &request, MLIRContext &context,
                                 const DiagnosticCollector &diagnostics) {
   request.progress("reading the configuration");
@@ -267,7 +293,6 @@ static CompileResult compileOne(const CompileRequest &request, MLIRContext &cont
   const bool sharesState = !request.lengths.sizes.empty();
   if (sharesState)
     requireSharable(request.lengths, config);
-  CompileOptions options = compileOptions(request, config, machine);
 
   request.progress("importing the model");
   const std::string modelDigest = sha256OfFile(import::modelFile(request.model.path));
@@ -276,15 +301,10 @@ static CompileResult compileOne(const CompileRequest &request, MLIRContext &cont
   if (!lossFile.empty() && !config.loss->sha256.empty() && config.loss->sha256 != hexOf(lossDigest))
     throw Error("deepstatic.loss: the SHA-256 of " + lossFile + " is " + hexOf(lossDigest) + ", not " +
                 config.loss->sha256 + "; give the file that it was, or leave sha256 out");
-  OwningOpRef<ModuleOp> module = importModel(request, config, options, context, diagnostics);
-  if (!config.autos.empty()) { // nothing that the import took from it changes
-    overrides.model = modelFacts(*module);
-    config = config::resolveConfig(configuration, overrides);
-    const bool ownAlgorithm = options.ownAlgorithm;
-    options = compileOptions(request, config, machine);
-    options.ownAlgorithm = ownAlgorithm;
-  }
-  noteAttachedLoss(*module, config);
+  Program program = importProgram(request, configuration, overrides, std::move(config), machine, context, diagnostics);
+  config = std::move(program.config);
+  CompileOptions &options = program.options;
+  OwningOpRef<ModuleOp> &module = program.module;
   if (request.emit == Emit::Train)
     return {print(*module), {}};
   request.progress("differentiating");
@@ -378,6 +398,30 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   if (request.emit == Emit::PlanText)
     google::protobuf::TextFormat::PrintToString(result.plan, &result.text);
   return result;
+}
+
+plan::proto::Plan ds::driver::programOf(const CompileRequest &request, const std::string &device) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  loadDialects(context);
+  const DiagnosticCollector diagnostics(context, request.warn);
+  const std::string configuration = readText(request.configPath);
+  const config::ConfigOverrides overrides = overridesOf(request, configuration);
+  config::Config config = config::resolveConfig(configuration, overrides);
+  if (request.model.attach && config.loss) // where its file lies now
+    config.loss->file = request.model.attach->file;
+  config::Machine machine;
+  machine.device = device;
+  const Program program =
+      importProgram(request, configuration, overrides, std::move(config), machine, context, diagnostics);
+  runPipeline(*program.module, "differentiation", buildGradientPipeline, program.options, diagnostics);
+  runPipeline(
+      *program.module, "recording",
+      [](OpPassManager &pm, const CompileOptions &) { pm.addPass(createRecordReference()); }, program.options,
+      diagnostics);
+  plan::proto::Plan plan;
+  if (failed(exporting::exportProgram(*program.module, plan)))
+    diagnostics.raise("export");
+  return plan;
 }
 
 void ds::driver::requireReadable(const CompileRequest &request) {

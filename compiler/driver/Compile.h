@@ -36,6 +36,7 @@ struct CompileRequest {
   config::ConfigOverrides overrides;
   std::string machine;              // name or path; empty: the built-in cpu
   std::vector<std::string> without; // passes to leave out, of ds::optionalPasses
+  std::vector<std::string> flags;   // what else `model` was made from, for Sources.flags: "--dim=seq=128"
   Emit emit = Emit::PlanFile;
   std::string output; // where the plan will lie, for relative paths of weights; empty: the current folder
   /// Told the name of each phase as it begins.
@@ -52,6 +53,11 @@ struct CompileResult {
 
 /// Throws ds::Error; what MLIR diagnosed on the way is the error's sentence, its notes are lines after it.
 CompileResult compile(const CompileRequest &request);
+
+/// Names of variables and the reference program of the plan that `request` asks for: what is the same for any
+/// number of ranks, stages and places, up to their effect on the program itself. `device`: Machine.device. Plans
+/// nothing. Throws ds::Error.
+plan::proto::Plan programOf(const CompileRequest &request, const std::string &device);
 
 /// Throws ds::Error where the machine or the configuration's file cannot be read.
 void requireReadable(const CompileRequest &request);

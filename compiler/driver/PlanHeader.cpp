@@ -83,6 +83,13 @@ void ds::driver::recordSources(const CompileRequest &request, const std::vector<
   sources.mutable_overrides()->Assign(sets.begin(), sets.end());
   sources.mutable_trainable()->Assign(request.model.trainable.begin(), request.model.trainable.end());
   sources.mutable_frozen()->Assign(request.model.frozen.begin(), request.model.frozen.end());
+  sources.mutable_flags()->Assign(request.flags.begin(), request.flags.end());
+  for (const std::string &pass : request.without)
+    sources.add_flags("--without=" + pass);
+  if (!request.model.weights.empty())
+    sources.set_weights(fs::absolute(request.model.weights)
+                            .lexically_proximate(fs::absolute(planFolder.empty() ? "." : planFolder))
+                            .string());
   for (plan::proto::WeightFile &file : *plan.mutable_weight_files()) {
     const fs::path path = (planFolder / file.path()).lexically_normal(); // the plan's folder need not be there
     const auto opened = import::InputFile::open(path);

@@ -139,8 +139,21 @@ LogicalResult Exporter::runRoles() {
   return exportEachRole();
 }
 
+LogicalResult Exporter::runProgram() {
+  for (auto variable : module_.getOps<train::VariableOp>()) {
+    variables_[variable.getSymNameAttr()] = plan_.variables_size();
+    plan_.add_variables()->set_name(variable.getSymName().str());
+  }
+  return exportReference();
+}
+
 LogicalResult ds::exporting::exportPlan(ModuleOp module, const ExportContext &context, plan::proto::Plan &plan) {
   return Exporter(module, context, plan).run();
+}
+
+LogicalResult ds::exporting::exportProgram(ModuleOp module, plan::proto::Plan &plan) {
+  const ExportContext context;
+  return Exporter(module, context, plan).runProgram();
 }
 
 LogicalResult ds::exporting::exportRoles(ModuleOp module, plan::proto::Plan &plan) {

@@ -20,6 +20,10 @@ struct ExportContext {
 /// diagnostic.
 llvm::LogicalResult exportPlan(mlir::ModuleOp module, const ExportContext &context, plan::proto::Plan &plan);
 
+/// Of a module that ds-record-reference has seen: names of variables, and the reference program. No file is read. Fails
+/// after a diagnostic.
+llvm::LogicalResult exportProgram(mlir::ModuleOp module, plan::proto::Plan &plan);
+
 /// Of such a module what runs on each rank, for clocks: no file is read, and what commands have to do with variables is
 /// left out. Fails after a diagnostic.
 llvm::LogicalResult exportRoles(mlir::ModuleOp module, plan::proto::Plan &plan);

@@ -18,6 +18,7 @@ public:
 
   llvm::LogicalResult run();
   llvm::LogicalResult runRoles();
+  llvm::LogicalResult runProgram();
 
 private:
   void exportWorld();

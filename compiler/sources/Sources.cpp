@@ -149,8 +149,12 @@ std::vector<Claim> requireSources(const proto::Plan &plan, const Places &places)
 }
 
 std::vector<Claim> trustedWithout(const Places &places) {
+  const bool derived = !places.model.empty() && !places.config.empty();
   std::vector<Claim> trusted = {
-      {"graph", "that the reference program is the model's graph and its derivative", "ds-audit, for tiny models"},
+      derived ? Claim{"graph", "that ds-opt reads the model as ONNX means it, and that its derivatives are right",
+                      "tests beside PyTorch, and ds-audit, for tiny models"}
+              : Claim{"graph", "that the reference program is the model's graph and its derivative",
+                      "--model with --config, and ds-audit, for tiny models"},
       {"kernels", "that kernels compute their ops, and the machine what it is told", "the tests of kernels"}};
   if (places.model.empty())
     trusted.push_back({"model", "names, ties, inputs and first values", "--model"});

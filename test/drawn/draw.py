@@ -107,15 +107,24 @@ def command_of(folder, spec, choice, name="plan"):
 
 
 def judge(folder, spec, choice, runs=False) -> Outcome:
-    """Compiles in `folder`, and with `runs` trains beside one rank, where the plan is for CPUs."""
+    """Compiles in `folder`; with `runs` verifies the plan beside its sources and, where it is for CPUs, trains beside one rank."""
     command, begin = command_of(folder, spec, choice), time.monotonic()
     code, text = call(*command, "--quiet")
     seconds = time.monotonic() - begin
     if code == 0:
-        fault, numerics = train(folder, spec, choice) if runs and choice.get("--machine") != "h100x8" else ("", "")
+        fault, numerics = (verify(command), "") if runs else ("", "")
+        if runs and not fault and choice.get("--machine") != "h100x8":
+            fault, numerics = train(folder, spec, choice)
         return Outcome("fault" if fault else "plan", fault, seconds, numerics)
     sentence = sentence_of(text)
     return Outcome((rules.rule_of(sentence) if code == 1 else None) or "fault", f"exit {code}: {sentence}", seconds)
+
+
+def verify(compiled):
+    """What `ds-opt verify` does not find in the plan of its own model and configuration."""
+    model, config, plan = compiled[2], compiled[4], compiled[-1]
+    code, text = call(binary("ds-opt"), "verify", plan, "--model", model, "--config", config, "--quiet")
+    return "" if code == 0 else f"verify, exit {code}: {sentence_of(text)}"
 
 
 def train(folder, spec, choice):

@@ -1,5 +1,5 @@
 """Edits of plan and reference program alike, which the checker therefore accepts: `ds-opt verify --model --config` refuses each at its
-cause. Names, kinds and first values of variables; limits of inputs; operands of the update; state under another name."""
+cause. Names, kinds and first values of variables; limits of inputs; operands of the update; state under another name; the model's own graph."""
 
 import re
 
@@ -117,6 +117,47 @@ def drop_the_increment(plan):
                 command.reference[:] = [one - (one > number) for one in command.reference if one != number]
 
 
+def commands(plan, kernel):
+    return [command for role in plan.roles for routine in role.routines for command in routine.commands if command.kernel.kernel == kernel]
+
+
+def alike(attribute, value, *ops, functions=("microbatch", "evaluate")):
+    """An attribute of all ops of those names in the reference program, and of the commands that implement them."""
+    def edit(plan):
+        for name in ops:
+            numbers = {i for i, op in enumerate(plan.reference.ops) if op.op == f"train.{name}" and op.function in functions}
+            for one in [plan.reference.ops[i] for i in numbers]:
+                set_attribute(next(a for a in one.attributes if a.name == attribute), value)
+            for command in commands(plan, name):
+                if numbers.issuperset(command.reference):
+                    set_attribute(edits.attribute(command, attribute), value)
+    return edit
+
+
+def set_attribute(attribute, value):
+    setattr(attribute, attribute.WhichOneof("value"), value)
+
+
+def exchange_query_and_key(plan):
+    for name, first in (("attention", 0), ("attention_grad", 1)):
+        for op in plan.reference.ops:
+            if op.op == f"train.{name}":
+                op.operands[first], op.operands[first + 1] = op.operands[first + 1], op.operands[first]
+        for command in commands(plan, name):
+            query, key = command.kernel.operands[first], command.kernel.operands[first + 1]
+            kept = type(query).FromString(query.SerializeToString())
+            query.CopyFrom(key)
+            key.CopyFrom(kept)
+    for op in plan.reference.ops:
+        if op.op == "train.attention_grad":
+            op.results[0], op.results[1] = op.results[1], op.results[0]
+    for command in commands(plan, "attention_grad"):
+        dq, dk = command.kernel.operands[6], command.kernel.operands[7]
+        kept = type(dq).FromString(dq.SerializeToString())
+        dq.CopyFrom(dk)
+        dk.CopyFrom(kept)
+
+
 KINDS = {
     # state in disguise
     "moment a constant": ("gpt2", change("ln_f.weight::exp_avg", kind=CONSTANT, fill=5, of=False), "takes .*::exp_avg, of kind CONSTANT"),
@@ -150,6 +191,14 @@ KINDS = {
     "pending exchanged": ("delayed", exchange("ln_f.weight::pending", "ln_f.bias::pending", "name"), "pending"),
     "pending and parameter exchanged": ("delayed", exchange("ln_f.weight::pending", "ln_f.bias::pending", "name", "of"), "pending"),
     "parameters of state exchanged": ("gpt2", exchange("ln_f.weight::exp_avg", "ln_f.bias::exp_avg", "of"), "is state of the training, of "),
+    # the model's own graph
+    "epsilon of norms": ("gpt2", alike("epsilon", 0.1, "layer_norm"), r"ln_1.* has epsilon 0.10.* in the plan's .*, but epsilon 1.0.*e-05 by the model"),
+    "epsilon in the evaluation": ("gpt2", alike("epsilon", 0.1, "layer_norm", functions=("evaluate",)), "ln_1.* by the model"),
+    "scale of attention": ("gpt2", alike("scale", 0.5, "attention", "attention_grad"), "train.attention of .* has scale 0.5 in the plan's"),
+    "attention sees all": ("gpt2", alike("causal", 0, "attention", "attention_grad"), "train.attention of .* has causal 0 in"),
+    "query and key exchanged": ("gpt2", exchange_query_and_key, "train.attention of .* has the operands"),
+    "evaluation is a sum": ("gpt2", alike("reduction", "sum", "cross_entropy", functions=("evaluate",)), "cross_entropy"),
+    "another label ignored in the gradient": ("gpt2", alike("ignore_index", 7, "cross_entropy_grad"), "cross_entropy_grad of .* has ignore_index 7 in"),
     "pending scalars exchanged": ("delayed", exchange("pending_rate", "pending_clip", "name"), "pending_"),
 }
 

@@ -15,12 +15,12 @@
 #include "compiler/report/Zoo.h"
 #include "compiler/sources/Sources.h"
 #include "core/AtomicFile.h"
-#include "core/AttachedLoss.h"
 #include "core/Error.h"
 #include "core/Files.h"
 #include "core/Overwriting.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
+#include "tools/ds-opt/Arguments.h"
 #include "tools/ds-opt/ProvenCompile.h"
 #include "tools/usage/Usage.h"
 
@@ -28,23 +28,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
-#include <cmath>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <iomanip>
 #include <iterator>
 #include <memory>
 #include <mutex>
 #include <span>
-#include <sstream>
 #include <stop_token>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <unistd.h>
 
@@ -137,20 +132,6 @@ void print(const std::string &text) {
     throw Error(std::string("cannot write to stdout: ") + std::strerror(errno));
 }
 
-/// The files of a model that a path names: the graph, and beside it what begins with its name, as model.onnx.data.
-std::vector<NamedPath> filesOfModel(const std::filesystem::path &path) {
-  std::vector<NamedPath> files = {{"the model", path}};
-  const bool whole = isFolder(path);
-  const std::filesystem::path folder = whole ? path : path.has_parent_path() ? path.parent_path() : ".";
-  if (isFolder(folder))
-    for (const std::filesystem::path &file : listFolder(folder)) {
-      const std::string name = file.filename();
-      if (whole ? name.find(".onnx") != std::string::npos : name.starts_with(path.filename().string() + "."))
-        files.push_back({"the model's file", file});
-    }
-  return files;
-}
-
 /// A plan and the files of the weights that it begins with.
 std::vector<NamedPath> filesOfPlan(const plan::proto::Plan &plan, const std::string &path, const std::string &what) {
   std::vector<NamedPath> files = {{what, path}};
@@ -177,204 +158,6 @@ std::string readableBytes(uint64_t bytes) {
     std::snprintf(text, sizeof text, "%.2f GiB", double(bytes) / (1 << 30));
   return text;
 }
-
-/// The sizes of `--dim NAME=SIZE[,SIZE...]`; empty: it is none.
-std::vector<int64_t> parseSizes(const std::string &text) {
-  std::vector<int64_t> sizes;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    int64_t size = 0;
-    const auto [last, error] = std::from_chars(text.data() + begin, text.data() + end, size);
-    if (error != std::errc() || last != text.data() + end || size < 1)
-      return {};
-    sizes.push_back(size);
-    begin = end + 1;
-  }
-  return sizes;
-}
-
-/// `--dim batch=4`, `--dim seq=128,512` and the like. Several sizes are for a plan, and of one dimension.
-struct Dims {
-  explicit Dims(const std::vector<std::string> &texts) {
-    for (const std::string &text : texts) {
-      const size_t equals = text.find('=');
-      const std::string name = text.substr(0, equals);
-      const std::vector<int64_t> sizes =
-          equals == std::string::npos ? std::vector<int64_t>() : parseSizes(text.substr(equals + 1));
-      if (name.empty() || sizes.empty())
-        throw Error("--dim " + text + " is not NAME=SIZE with a size of at least 1; try --dim seq=128");
-      if (sizes.size() == 1)
-        each[name] = sizes[0];
-      else
-        addLengths(text, name, sizes);
-    }
-    if (each.contains(lengths.dimension))
-      throw Error("--dim " + lengths.dimension + " is given twice; give all of its sizes at once");
-  }
-
-  std::map<std::string, int64_t> each; // of one size
-  driver::Lengths lengths;
-
-private:
-  void addLengths(const std::string &text, const std::string &name, const std::vector<int64_t> &sizes) {
-    if (name == "batch")
-      throw Error("--dim " + text + ": the micro-batch has one size in all steps; give one");
-    if (!lengths.sizes.empty())
-      throw Error("--dim " + text + ": dimension " + lengths.dimension +
-                  " has several sizes, too, and a plan can have them for one; give one of " + name);
-    if (!std::ranges::is_sorted(sizes, std::ranges::less_equal()))
-      throw Error("--dim " + text + ": sizes are to ascend, each of them once; try --dim " + name + "=128,512");
-    lengths = {name, sizes};
-  }
-};
-
-/// `--loss lm_loss` and `--loss aux_loss=0.01`.
-std::vector<std::pair<std::string, double>> parseLosses(const std::vector<std::string> &texts) {
-  std::vector<std::pair<std::string, double>> losses;
-  for (const std::string &text : texts) {
-    const size_t equals = text.rfind('=');
-    const std::string name = text.substr(0, equals);
-    size_t used = 0;
-    double weight = 1;
-    try {
-      if (equals != std::string::npos)
-        weight = std::stod(text.substr(equals + 1), &used);
-    } catch (const std::exception &) {
-      used = 0;
-    }
-    if (name.empty() || !std::isfinite(weight) || (equals != std::string::npos && used != text.size() - equals - 1))
-      throw Error("--loss " + text + " is not NAME or NAME=WEIGHT with a finite weight; try --loss loss=0.5");
-    losses.emplace_back(name, weight);
-  }
-  return losses;
-}
-
-/// KIND, KIND:OUTPUT or LOSS.onnx; nothing: neither.
-std::optional<AttachedLoss> attachedFrom(const std::string &word) {
-  const size_t colon = word.find(':');
-  if (const std::optional<LossKind> kind = lossKindFromName(word.substr(0, colon)))
-    return AttachedLoss{.kind = *kind, .logits = colon == std::string::npos ? "" : word.substr(colon + 1)};
-  const std::string extension = std::filesystem::path(word).extension().string();
-  if (extension == ".onnx" || extension == ".textproto" || extension == ".onnxtxt")
-    return AttachedLoss{.file = word};
-  return std::nullopt;
-}
-
-std::string checkAttached(const std::string &word) {
-  if (attachedFrom(word))
-    return "";
-  std::string kinds;
-  for (const auto &[name, kind] : lossKinds)
-    kinds += std::string(name) + ", ";
-  return word + " is no loss: the kinds are " + kinds + "and a file is named LOSS.onnx";
-}
-
-/// As deepstatic.loss has it.
-std::string jsonOf(const AttachedLoss &loss) {
-  std::ostringstream text;
-  if (!loss.file.empty())
-    text << "{\"file\": " << std::quoted(loss.file) << "}";
-  else if (!loss.logits.empty())
-    text << "{\"kind\": \"" << name(loss.kind) << "\", \"logits\": " << std::quoted(loss.logits) << "}";
-  else
-    text << name(loss.kind);
-  return text.str();
-}
-
-/// The options of everything that reads a model.
-struct ModelArguments {
-  std::string path, attachLoss, weights, batchNorm = "refuse", dropout = "refuse";
-  std::vector<std::string> dims, trainable, frozen, losses;
-
-  void add(CLI::App &app) {
-    app.add_option("MODEL", path, "MODEL.onnx, or the folder that models/export.py wrote")->required();
-    app.add_option("--dim", dims,
-                   "NAME=SIZE of a symbolic dimension; batch is the micro-batch; NAME=128,512: one plan for several "
-                   "sizes, of which ds-run takes the smallest that holds the samples of a step");
-    app.add_option("--trainable", trainable, "train the initializers that match this regular expression, too");
-    app.add_option("--frozen", frozen, "do not train those that match");
-    app.add_option("--loss", losses,
-                   "the output that is the loss, where the graph has several; repeatable as NAME=WEIGHT: their sum");
-    app.add_option(
-           "--attach-loss", attachLoss,
-           "the loss of a graph that ends in logits: KIND or KIND:OUTPUT, which reads an input `labels`, or LOSS.onnx, "
-           "which reads outputs of the model by name, and data")
-        ->check(CLI::Validator(checkAttached, "KIND[:OUTPUT]|LOSS.onnx"));
-    app.add_option("--weights", weights,
-                   "safetensors file, index of several or folder, with what the model file leaves out");
-    app.add_option("--batch-norm", batchNorm, "as-written|train: what to do about BatchNormalization in inference mode")
-        ->check(CLI::IsMember({"refuse", "as-written", "train"}));
-    app.add_option("--dropout", dropout, "as-written|force|off: what to do about Dropout that lost its training mode")
-        ->check(CLI::IsMember({"refuse", "as-written", "force", "off"}));
-  }
-
-  import::ImportOptions options() const {
-    import::ImportOptions result;
-    result.path = path;
-    result.dims = Dims(dims).each;
-    result.trainable = trainable;
-    result.frozen = frozen;
-    result.losses = parseLosses(losses);
-    result.attach = attachedFrom(attachLoss);
-    result.weights = weights;
-    using Dropout = import::ImportOptions::Dropout;
-    const std::map<std::string, Dropout> dropouts = {{"refuse", Dropout::Refuse},
-                                                     {"as-written", Dropout::AsWritten},
-                                                     {"force", Dropout::Force},
-                                                     {"off", Dropout::Off}};
-    result.dropout = dropouts.at(dropout);
-    using BatchNorm = import::ImportOptions::BatchNorm;
-    const std::map<std::string, BatchNorm> norms = {
-        {"refuse", BatchNorm::Refuse}, {"as-written", BatchNorm::AsWritten}, {"train", BatchNorm::Train}};
-    result.batchNorm = norms.at(batchNorm);
-    return result;
-  }
-};
-
-/// The options of everything that plans.
-struct PlanningArguments {
-  ModelArguments model;
-  std::string config, machine, deviceMemory, hostMemory;
-  std::vector<std::string> sets, without;
-
-  void add(CLI::App &app) {
-    model.add(app);
-    app.add_option("--config", config, "DeepSpeed's ds_config.json; ours stands under \"deepstatic\"")->required();
-    app.add_option("--machine", machine, "a machine file, or the name of one in models/machines");
-    app.add_option("--set", sets, "key.path=value: overrides one configuration key");
-    app.add_option("--device-memory", deviceMemory, "of one rank, e.g. 2GiB");
-    app.add_option("--host-memory", hostMemory, "of one rank");
-    app.add_option("--without", without, "leave out a pass that only makes the plan better, to compare; repeatable");
-  }
-
-  std::vector<NamedPath> inputs() const {
-    std::vector<NamedPath> files = filesOfModel(model.path);
-    files.push_back({"the configuration", config});
-    files.push_back({"the machine file", machine});
-    files.push_back({"the weights", model.weights});
-    if (const std::optional<AttachedLoss> loss = attachedFrom(model.attachLoss))
-      files.push_back({"the loss", loss->file});
-    return files;
-  }
-
-  driver::CompileRequest request() const {
-    driver::CompileRequest result;
-    result.model = model.options();
-    result.lengths = Dims(model.dims).lengths;
-    result.configPath = config;
-    result.overrides.fileName = config;
-    result.overrides.sets = sets;
-    if (result.model.attach)
-      result.overrides.sets.push_back("deepstatic.loss=" + jsonOf(*result.model.attach));
-    if (!deviceMemory.empty())
-      result.overrides.deviceMemory = config::parseBytes(deviceMemory, "--device-memory");
-    if (!hostMemory.empty())
-      result.overrides.hostMemory = config::parseBytes(hostMemory, "--host-memory");
-    result.machine = machine;
-    result.without = without;
-    return result;
-  }
-};
 
 struct CompileArguments {
   PlanningArguments planning;
@@ -452,7 +235,9 @@ int runVerify(const VerifyArguments &arguments, const bool &quiet) {
     std::ranges::copy(filesOfModel(arguments.places.model), std::back_inserter(inputs));
   inputs.push_back({"the configuration", arguments.places.config});
   refuseOverwriting({"--certificate", arguments.certificate}, inputs);
-  const certify::Verdict verdict = certify::judge(plan, arguments.places);
+  const certify::Verdict verdict = certify::judge(plan, arguments.places, [&](const plan::proto::Plan &one) {
+    return driver::programOf(requestOf(one, arguments.places), one.machine().device());
+  });
   if (arguments.format == "json")
     print(certify::jsonOf(verdict));
   else if (!verdict.proven)
@@ -617,7 +402,7 @@ int ds::tool::runCommand(int argc, char **argv) {
   importCommand->add_flag("--parameters", listParameters, "print what each weight is for, and whether it is trained");
   importCommand->add_option("-o,--output", importOutput, "file; default: stdout");
   importCommand->callback([&] {
-    if (const driver::Lengths lengths = Dims(importArguments.dims).lengths; !lengths.sizes.empty())
+    if (const driver::Lengths lengths = importArguments.lengths(); !lengths.sizes.empty())
       throw Error("--dim " + lengths.dimension + " has several sizes, which only a plan can have; give one");
     refuseOverwriting({"-o", importOutput}, filesOfModel(importArguments.path));
     refuseOverwriting({"-o", importOutput}, std::vector<NamedPath>{{"the weights", importArguments.weights}});
