@@ -108,9 +108,10 @@ Claim requireGraph(const proto::Plan &plan, const proto::Plan &program) {
       refuse("value " + std::to_string(i), has.values(i).ShortDebugString(), wanted.values(i).ShortDebugString());
   if (has.values_size() != wanted.values_size())
     refuse("its end", std::to_string(has.values_size()) + " values", std::to_string(wanted.values_size()));
-  return {"graph", "the " + std::to_string(has.ops_size()) +
-                       " ops of the reference program are those that this ds-opt makes of the model and the "
-                       "configuration, forward, backward and update",
+  return {"graph",
+          "the " + std::to_string(has.ops_size()) +
+              " ops of the reference program are those that this ds-opt makes of the model and the "
+              "configuration, forward, backward and update",
           "the model and the configuration"};
 }
 

@@ -20,8 +20,14 @@ std::shared_ptr<const LoadedCode> load(const DeviceCode &code, std::string &why)
   cudaLibrary_t library = nullptr;
   cudaKernel_t kernel = nullptr;
   cudaError_t error = cudaLibraryLoadData(&library, text.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0);
-  if (error == cudaSuccess && (error = cudaLibraryGetKernel(&kernel, library, name.c_str())) != cudaSuccess)
-    (void)cudaLibraryUnload(library);
+  if (error == cudaSuccess) {
+    error = cudaLibraryGetKernel(&kernel, library, name.c_str());
+    cudaFuncAttributes attributes; // whose question compiles: by default nothing does before the first launch
+    if (error == cudaSuccess)
+      error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void *>(kernel));
+    if (error != cudaSuccess)
+      (void)cudaLibraryUnload(library);
+  }
   if (error == cudaSuccess)
     return std::make_shared<const LoadedCode>(library, kernel, dim3(code.blocks), dim3(code.threads));
   (void)cudaGetLastError(); // else it would be the next launch's

@@ -35,7 +35,7 @@ public:
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     using Parts = LinearWeightGradCall;
     const bool aligned = std::ranges::all_of(
-        operands.first(Parts::db), [](void *address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; });
+        operands.first(Parts::db + 1), [](void *address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; });
     std::optional<LtProduct> &fused = fused_[aligned];
     if (!fused || !fused->hasAlgorithm())
       return parts_->execute(context, operands);

@@ -108,8 +108,8 @@ void LtProduct::describeEpilogue(const ProductEpilogue &epilogue, const MatmulPl
   }
   hasBias_ = epilogue.bias.has_value();
   hasAux_ = epilogue.aux.has_value();
-  // Heuristics only look whether there are addresses; they are not read.
-  auto *somewhere = reinterpret_cast<void *>(uintptr_t(workspaceAlignment));
+  // Heuristics look whether there are addresses, and at which multiples; they are not read.
+  auto *somewhere = reinterpret_cast<void *>(uintptr_t(workspaceAlignment + alignment_));
   checkCublas(setAddresses(somewhere, somewhere), "cannot describe an epilogue");
 }
 
@@ -131,9 +131,9 @@ std::vector<cublasLtMatmulAlgo_t> LtProduct::heuristics(int most) const {
     checkCublas(cublasLtMatmulPreferenceSetAttribute(made, name, &value, sizeof(value)), "cannot state a preference");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(workspaceBytes_));
+  // Not OUTPUT_TYPE: parts of a sum would be kept in 16 bits.
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-         uint32_t(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |
-                  CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE));
+         uint32_t(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   for (auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     prefer(name, alignment_);

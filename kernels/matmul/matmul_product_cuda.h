@@ -28,8 +28,8 @@ struct ProductEpilogue {
 /// fixed order, never by atomics. bfloat16 is summed in float32; float32 is exact unless the call allows TF32.
 class LtProduct {
 public:
-  /// `alignment`: of all addresses, in bytes; below 16 the call's algorithm is none. hasAlgorithm() tells whether
-  /// cuBLASLt can.
+  /// `alignment`: of all addresses, those of bias and aux too, in bytes; below 16 the call's algorithm is none.
+  /// hasAlgorithm() tells whether cuBLASLt can.
   LtProduct(const MatmulCall &call, const MatmulPlan &plan, DType cType, const ProductEpilogue &epilogue,
             uint32_t alignment, int64_t workspaceBytes);
 

@@ -63,6 +63,8 @@ def test_a_plan_is_the_same_each_time_and_the_pass_can_be_left_out(trainer):  # 
         kernel.ClearField("code")
     del compiled.codes[:]
     compiled.config_json = interpreted.config_json = ""
+    assert list(interpreted.sources.flags) == ["--without=ds-compile-elementwise"]
+    interpreted.sources.ClearField("flags")
     assert compiled == interpreted
 
 

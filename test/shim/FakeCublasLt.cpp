@@ -6,6 +6,9 @@
 //
 // Each product has three algorithms. The first is what the heuristics choose. The second gives the same bits, in 0.8 of
 // the time where d has more rows than columns, else in 1.25. The third adds up from the other end, in half of the time.
+// Where split sums may have d's type, a fourth comes first, which keeps both halves of a sum in it. An algorithm wants
+// addresses that are multiples of what the heuristics were told and shown. DS_FAKE_CUBLASLT_EPILOGUES=0: products
+// alone.
 //
 //===----------------------------------------------------------------------===//
 #include "kernels/BFloat16.h"
@@ -48,8 +51,8 @@ constexpr uint32_t biasBit = 4, biasGradBit = 16, geluBit = 32, geluGradBit = 64
                    secondSumsBit = 512, // of a over its rows' depth, of b over its columns'
     anyBias = biasBit | biasGradBit | firstSumsBit | secondSumsBit;
 constexpr size_t wantedWorkspace = 4096;
-enum Algorithm : uint64_t { first, second, backwards, algorithmCount };
-enum AlgorithmWord { which, alignmentWord, workspaceWord, unusedWords }; // of cublasLtMatmulAlgo_t
+enum Algorithm : uint64_t { first, second, backwards, halves, algorithmCount };
+enum AlgorithmWord { which, alignmentWord, workspaceWord, biasWord, auxWord, unusedWords }; // of cublasLtMatmulAlgo_t
 constexpr auto executionFailed = cublasStatus_t(13);
 
 size_t bytesOf(int32_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
@@ -70,6 +73,18 @@ void store(void *data, int32_t type, int64_t i, double x) {
     static_cast<ds::BFloat16 *>(data)[i] = ds::BFloat16(float(x));
 }
 
+double asStored(double x, int32_t type) {
+  double bytes = 0;
+  store(&bytes, type, 0, x);
+  return load(&bytes, type, 0);
+}
+
+/// The largest power of two up to 16 that divides an address.
+uint64_t multipleOf(const void *address) {
+  const auto value = uintptr_t(address) | 16;
+  return value & ~(value - 1);
+}
+
 /// Copies `bytes` where the attribute has so many.
 template <typename T> cublasStatus_t set(T &field, const void *value, size_t bytes) {
   if (value == nullptr || bytes != sizeof(T))
@@ -88,7 +103,7 @@ struct Described {
   const FakeLtMatmul &op;
   const FakeLtLayout &a, &b, &d;
   int64_t m, n, k;
-  bool isBackwards = false; ///< depth is added up from its end
+  uint64_t algorithm = first;
 
   Described(const FakeLtMatmul &op, const FakeLtLayout &a, const FakeLtLayout &b, const FakeLtLayout &d)
       : op(op), a(a), b(b), d(d), m(int64_t(d.rows)), n(int64_t(d.cols)),
@@ -125,10 +140,20 @@ struct Described {
       return false;
     if (has(anyBias & ~biasBit) && d.batches > 1)
       return false;
+    // Known to exist for these sides alone: the sums run along what lies innermost.
+    if ((has(firstSumsBit) && op.transA != CUBLAS_OP_N) || (has(secondSumsBit) && op.transB != CUBLAS_OP_T))
+      return false;
+    if (op.epilogue != CUBLASLT_EPILOGUE_DEFAULT && shim::numberOf("DS_FAKE_CUBLASLT_EPILOGUES", 1) == 0)
+      return false;
     return !has(auxBit) || (op.compute != CUBLAS_COMPUTE_64F && op.aux != nullptr && uintptr_t(op.aux) % 16 == 0 &&
                             op.auxLeading % 8 == 0 && op.auxLeading >= m && auxType() == d.type);
   }
 };
+
+bool isSame(const FakeLtLayout &one, const FakeLtLayout &other) {
+  return one.type == other.type && one.rows == other.rows && one.cols == other.cols && one.leading == other.leading &&
+         one.batches == other.batches && one.stride == other.stride;
+}
 
 bool isUsable(const void *data, const FakeLtLayout &layout) {
   const int64_t last =
@@ -155,6 +180,18 @@ template <typename S> void storeSums(const Described &p, const std::vector<S> &v
           std::accumulate(values.begin() + i * depth, values.begin() + (i + 1) * depth, S(0)));
 }
 
+/// The sum over the depth of one element of d, in the algorithm's order.
+template <typename S> S dot(const Described &p, const S *left, const S *right) {
+  S sum = 0;
+  for (int64_t l = 0; l < p.k; ++l) {
+    const int64_t at = p.algorithm == backwards ? p.k - 1 - l : l;
+    if (p.algorithm == halves && l == p.k / 2)
+      sum = S(asStored(sum, p.d.type));
+    sum += left[at] * right[at];
+  }
+  return sum;
+}
+
 /// d = epilogue(op(a) op(b)); alpha is 1 and beta 0, as our calls say. S: the compute type.
 template <typename S> void compute(const Described &p, const void *a, const void *b, void *d, int64_t batch) {
   const std::vector<S> left = unpacked<S>(a, p.a, batch, p.op.transA == CUBLAS_OP_T);
@@ -164,11 +201,7 @@ template <typename S> void compute(const Described &p, const void *a, const void
   for (int64_t i = 0; i < p.m; ++i) {
     S gradient = 0;
     for (int64_t j = 0; j < p.n; ++j) {
-      S sum = 0;
-      for (int64_t l = 0; l < p.k; ++l) {
-        const int64_t at = p.isBackwards ? p.k - 1 - l : l;
-        sum += left[size_t(i * p.k + at)] * right[size_t(j * p.k + at)];
-      }
+      S sum = dot(p, left.data() + i * p.k, right.data() + j * p.k);
       if (p.has(biasBit))
         sum += S(load(p.op.bias, p.biasType(), i));
       const int64_t at = batch * p.op.auxStride + j * p.op.auxLeading + i;
@@ -300,8 +333,13 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (!described.hasTypes() || !described.hasEpilogue() || !auxIsAligned)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const size_t workspace = std::min<size_t>(preference->workspaceBytes, wantedWorkspace);
-  for (; *count < std::min<int>(wanted, algorithmCount); ++*count)
-    results[*count] = {{{uint64_t(*count), alignment, workspace}}, workspace, CUBLAS_STATUS_SUCCESS};
+  const bool mayHalve = (preference->reductions & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE) != 0;
+  for (; *count < std::min<int>(wanted, mayHalve ? algorithmCount : halves); ++*count) {
+    const auto algorithm = (uint64_t(*count) + (mayHalve ? halves : 0)) % algorithmCount;
+    results[*count] = {{{algorithm, alignment, workspace, multipleOf(description->bias), multipleOf(description->aux)}},
+                       workspace,
+                       CUBLAS_STATUS_SUCCESS};
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -319,7 +357,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t de
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void *, const void *a,
                               cublasLtMatrixLayout_t aLayout, const void *b, cublasLtMatrixLayout_t bLayout,
-                              const void *, const void *c, cublasLtMatrixLayout_t, void *d,
+                              const void *, const void *c, cublasLtMatrixLayout_t cLayout, void *d,
                               cublasLtMatrixLayout_t dLayout, const cublasLtMatmulAlgo_t *algorithm, void *workspace,
                               size_t workspaceBytes, cudaStream_t stream) {
   const Described p(*description, *aLayout, *bLayout, *dLayout);
@@ -331,6 +369,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   for (const void *address : {a, b, c, static_cast<const void *>(d)})
     if (uintptr_t(address) % algorithm->data[alignmentWord] != 0)
       return CUBLAS_STATUS_INVALID_VALUE;
+  if ((p.has(anyBias) && multipleOf(description->bias) < algorithm->data[biasWord]) ||
+      (p.has(auxBit) && multipleOf(description->aux) < algorithm->data[auxWord]))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (c == d && !isSame(*cLayout, *dLayout)) // in place
+    return CUBLAS_STATUS_INVALID_VALUE;
   if (scratch > 0 && uintptr_t(workspace) % 256 != 0)
     return CUBLAS_STATUS_INVALID_VALUE;
   if (scratch > 0 && !shim::isUsable(workspace, scratch))
@@ -342,11 +385,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
       (p.has(auxBit) && !isUsable(description->aux, aux)))
     return executionFailed;
   const auto product = [op = *description, left = *aLayout, right = *bLayout, result = *dLayout, a, b, d, workspace,
-                        scratch, isBackwards = algorithm->data[which] == backwards] {
+                        scratch, chosen = algorithm->data[which]] {
     if (scratch > 0)
       std::memset(workspace, 0xff, scratch);
     Described p(op, left, right, result);
-    p.isBackwards = isBackwards;
+    p.algorithm = chosen;
     for (int32_t batch = 0; batch < result.batches; ++batch)
       op.compute == CUBLAS_COMPUTE_64F ? compute<double>(p, a, b, d, batch) : compute<float>(p, a, b, d, batch);
   };

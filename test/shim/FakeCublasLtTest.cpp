@@ -20,16 +20,27 @@ struct Product {
   uint32_t alignment = 16;
   size_t offset = 0; ///< of a, in bytes
   int algorithm = 0; ///< of the heuristics'
+  cublasOperation_t opOfA = CUBLAS_OP_N, opOfB = CUBLAS_OP_N;
+  size_t biasOffset = 0, auxOffset = 0; ///< in bytes, of the product; the heuristics see none
+  int64_t cLeading = 8;
+  uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   uint64_t word = 0; ///< added to a word of it that says nothing
 
   /// "": computed; else by whom it was refused.
   std::string run() const {
     cublasLtMatmulDesc_t op;
-    cublasLtMatrixLayout_t a, b, d;
+    cublasLtMatrixLayout_t a, b, c, d;
     cublasLtMatmulPreference_t preference;
     cublasLtMatmulDescCreate(&op, compute, scale);
-    cublasLtMatrixLayoutCreate(&a, type, 8, 16, aLeading);
-    cublasLtMatrixLayoutCreate(&b, type, uint64_t(depthOfB), 4, depthOfB);
+    if (opOfA == CUBLAS_OP_N)
+      cublasLtMatrixLayoutCreate(&a, type, 8, 16, aLeading);
+    else
+      cublasLtMatrixLayoutCreate(&a, type, 16, 8, 16);
+    if (opOfB == CUBLAS_OP_N)
+      cublasLtMatrixLayoutCreate(&b, type, uint64_t(depthOfB), 4, depthOfB);
+    else
+      cublasLtMatrixLayoutCreate(&b, type, 4, uint64_t(depthOfB), 4);
+    cublasLtMatrixLayoutCreate(&c, dType, 8, 4, cLeading);
     cublasLtMatrixLayoutCreate(&d, dType, 8, 4, 8);
     cublasLtMatmulPreferenceCreate(&preference);
     const auto setBatches = [](cublasLtMatrixLayout_t layout, int32_t count) {
@@ -37,8 +48,12 @@ struct Product {
     };
     setBatches(a, batches);
     setBatches(b, batchesOfB);
+    setBatches(c, batches);
     setBatches(d, batches);
-    void *bias = shim::allocate(biasBytes, biasBytes), *aux = shim::allocate(256, 256);
+    std::byte *bias = shim::allocate(biasBytes + biasOffset, biasBytes + biasOffset),
+              *aux = shim::allocate(256 + auxOffset, 256 + auxOffset);
+    cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_TRANSA, &opOfA, sizeof opOfA);
+    cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_TRANSB, &opOfB, sizeof opOfB);
     const auto kind = int32_t(biasType);
     cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
     cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &kind, sizeof kind);
@@ -50,6 +65,8 @@ struct Product {
     for (auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       cublasLtMatmulPreferenceSetAttribute(preference, name, &alignment, sizeof alignment);
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
+                                         sizeof reductions);
     cublasLtMatmulHeuristicResult_t all[8], checked;
     int count = 0;
     std::string refused;
@@ -60,16 +77,20 @@ struct Product {
       chosen.data[7] += word;
       if (cublasLtMatmulAlgoCheck(nullptr, op, a, b, d, d, &chosen, &checked) != CUBLAS_STATUS_SUCCESS)
         refused = "unknown; ";
+      bias += biasOffset;
+      aux += auxOffset;
+      cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+      cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &aux, sizeof aux);
       std::byte *left = shim::allocate(aBytes + 16, aBytes), *right = shim::allocate(1024, 1024),
                 *result = shim::allocate(1024, 1024), *workspace = shim::allocate(4096, givenWorkspace);
       const float one = 1, zero = 0;
-      const cublasStatus_t status = cublasLtMatmul(nullptr, op, &one, left + offset, a, right, b, &zero, result, d,
+      const cublasStatus_t status = cublasLtMatmul(nullptr, op, &one, left + offset, a, right, b, &zero, result, c,
                                                    result, d, &chosen, workspace, givenWorkspace, nullptr);
       refused += status == CUBLAS_STATUS_SUCCESS ? "" : cublasLtGetStatusString(status);
     }
     shim::releaseAll();
     cublasLtMatmulDescDestroy(op);
-    for (cublasLtMatrixLayout_t layout : {a, b, d})
+    for (cublasLtMatrixLayout_t layout : {a, b, c, d})
       cublasLtMatrixLayoutDestroy(layout);
     cublasLtMatmulPreferenceDestroy(preference);
     return refused;
@@ -103,7 +124,13 @@ TEST(FakeCublasLt, RefusesMisuse) {
   EXPECT_EQ((Product{.algorithm = 1, .word = 1}.run()), std::string("unknown; ") + misfit);
   const auto ofA = CUBLASLT_EPILOGUE_BGRADA, ofB = CUBLASLT_EPILOGUE_BGRADB;
   EXPECT_EQ((Product{.epilogue = ofA}.run()), "");
-  EXPECT_EQ((Product{.epilogue = ofB, .biasBytes = 8}.run()), ""); // a sum for each of d's four columns
+  EXPECT_EQ((Product{.epilogue = ofB, .biasBytes = 8, .opOfB = CUBLAS_OP_T}.run()), ""); // d has four columns
+  EXPECT_EQ((Product{.epilogue = ofB, .biasBytes = 8}.run()), none);
+  EXPECT_EQ((Product{.epilogue = ofA, .opOfA = CUBLAS_OP_T}.run()), none);
+  EXPECT_EQ((Product{.epilogue = bias, .biasOffset = 2}.run()), misfit);
+  // Addresses of aux are multiples of 16 bytes.
+  EXPECT_EQ((Product{.epilogue = CUBLASLT_EPILOGUE_GELU_AUX, .auxOffset = 8}.run()), "not supported");
+  EXPECT_EQ((Product{.cLeading = 16}.run()), misfit); // in place, of two layouts
   EXPECT_EQ((Product{.epilogue = ofA, .biasBytes = 8}.run()), outside);
   EXPECT_EQ((Product{.biasType = CUDA_R_32F, .epilogue = ofB}.run()), none); // of a bfloat16 d
   EXPECT_EQ((Product{.epilogue = ofA, .batchesOfB = 2, .batches = 2}.run()), none);

@@ -2,7 +2,8 @@
 //
 // By CUDA's reference of its runtime, "Library Management" and "Execution Control". PTX runs by kernels/ptx, every
 // access against what cudaMalloc and cudaHostAlloc gave. A launch copies its parameters and runs late, as other work
-// does. ptxas takes more than kernels/ptx: what that does not read is cudaErrorInvalidPtx here.
+// does. Text is compiled late, too, as CUDA's default says: what is wrong with it is told by cudaFuncGetAttributes or
+// the first launch. ptxas takes more than kernels/ptx: what that does not read is cudaErrorInvalidPtx here.
 //
 //===----------------------------------------------------------------------===//
 #include "core/Error.h"
@@ -17,7 +18,7 @@
 #include <utility>
 
 struct CUkern_st {
-  const ds::ptx::Entry *entry;
+  const ds::ptx::Entry *entry; ///< null where the library's text is refused
 };
 struct CUlib_st {};
 
@@ -29,6 +30,8 @@ struct LoadedPtx {
   CUlib_st handle;
   std::vector<std::unique_ptr<CUkern_st>> kernels{}; ///< that were asked for
   bool unloaded = false;
+  cudaError_t refusal = cudaSuccess; ///< of the text
+  std::string sentence{};
 };
 
 namespace {
@@ -98,31 +101,23 @@ struct PtxLaunch {
   }
 };
 
-/// Leaves the sentence where the caller wants its compiler's log.
-void log(const std::string &sentence, const cudaJitOption *options, void **values, unsigned count) {
-  char *buffer = nullptr;
-  size_t bytes = 0;
-  for (unsigned place = 0; place < count; ++place)
-    if (options[place] == cudaJitErrorLogBuffer)
-      buffer = static_cast<char *>(values[place]);
-    else if (options[place] == cudaJitErrorLogBufferSizeBytes) // a number in place of an address
-      bytes = reinterpret_cast<uintptr_t>(values[place]);
-  if (buffer == nullptr || bytes == 0)
-    return;
-  const size_t copied = std::min(bytes - 1, sentence.size());
-  std::memcpy(buffer, sentence.data(), copied);
-  buffer[copied] = 0;
-}
-
-/// Of PTX that can be read: why a driver of CUDA 13.0 with a GPU of capability 9.0 does not take it.
-cudaError_t checkTarget(const ds::ptx::Module &module) {
-  if (std::strtod(module.version.c_str(), nullptr) > 9.0)
-    return told(cudaErrorUnsupportedPtxVersion, "PTX of version " + module.version + ", and the driver knows 9.0");
+/// What a driver of CUDA 13.0 with a GPU of capability 9.0 says of a text.
+void compile(const char *text, LoadedPtx &loaded) {
+  const auto refuse = [&](cudaError_t error, const std::string &sentence) {
+    loaded.refusal = error;
+    loaded.sentence = sentence;
+  };
+  try {
+    loaded.module = ds::ptx::parse(text);
+  } catch (const ds::Error &error) {
+    return refuse(cudaErrorInvalidPtx, error.what());
+  }
+  const ds::ptx::Module &module = loaded.module;
   const unsigned long number = std::strtoul(module.target.c_str() + std::strlen("sm_"), nullptr, 10);
-  const bool isExact = module.target.ends_with('a');
-  if (number > 90 || (isExact && number != 90))
-    return told(cudaErrorNoKernelImageForDevice, "PTX for " + module.target + ", and the GPU is sm_90");
-  return cudaSuccess;
+  if (std::strtod(module.version.c_str(), nullptr) > 9.0)
+    refuse(cudaErrorUnsupportedPtxVersion, "PTX of version " + module.version + ", and the driver knows 9.0");
+  else if (number > 90 || (module.target.ends_with('a') && number != 90))
+    refuse(cudaErrorNoKernelImageForDevice, "PTX for " + module.target + ", and the GPU is sm_90");
 }
 
 /// nullptr if it is none, or was unloaded.
@@ -171,21 +166,13 @@ std::vector<uint64_t> parametersOf(const ds::ptx::Entry &entry, void **arguments
 using shim::runtime;
 using shim::told;
 
-cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, cudaJitOption *jitOptions,
-                                void **jitOptionsValues, unsigned numJitOptions, cudaLibraryOption *, void **,
-                                unsigned) {
+cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, cudaJitOption *, void **, unsigned,
+                                cudaLibraryOption *, void **, unsigned) {
   const std::lock_guard lock(runtime().mutex);
   if (const cudaError_t error = shim::unsafe("cudaLibraryLoadData"); error != cudaSuccess)
     return error;
   const auto loaded = std::make_shared<shim::LoadedPtx>();
-  try {
-    loaded->module = ds::ptx::parse(static_cast<const char *>(code));
-  } catch (const ds::Error &error) {
-    shim::log(error.what(), jitOptions, jitOptionsValues, numJitOptions);
-    return told(cudaErrorInvalidPtx, error.what());
-  }
-  if (const cudaError_t error = shim::checkTarget(loaded->module); error != cudaSuccess)
-    return error;
+  shim::compile(static_cast<const char *>(code), *loaded);
   *library = &loaded->handle;
   runtime().libraries[*library] = loaded;
   return cudaSuccess;
@@ -196,11 +183,24 @@ cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t library, co
   const auto loaded = shim::libraryOf(library);
   if (!loaded)
     return told(cudaErrorInvalidResourceHandle, "cudaLibraryGetKernel of what is no library, or was unloaded");
-  const ds::ptx::Entry *entry = loaded->module.find(name);
-  if (entry == nullptr)
+  const ds::ptx::Entry *entry = loaded->refusal == cudaSuccess ? loaded->module.find(name) : nullptr;
+  if (entry == nullptr && loaded->refusal == cudaSuccess)
     return told(cudaErrorSymbolNotFound, std::string("the library has no kernel ") + name);
   loaded->kernels.push_back(std::make_unique<CUkern_st>(CUkern_st{entry}));
   *kernel = loaded->kernels.back().get();
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *function) {
+  const std::lock_guard lock(runtime().mutex);
+  if (const cudaError_t error = shim::unsafe("cudaFuncGetAttributes"); error != cudaSuccess)
+    return error;
+  const auto [library, entry] = shim::kernelOf(function);
+  if (!library)
+    return told(cudaErrorInvalidResourceHandle, "cudaFuncGetAttributes of what is no kernel");
+  if (entry == nullptr)
+    return told(library->refusal, library->sentence);
+  attributes->maxThreadsPerBlock = int(entry->mostThreads);
   return cudaSuccess;
 }
 
@@ -223,7 +223,9 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 blocks, dim3 threads, vo
     if (stream == nullptr)
       return told(cudaErrorInvalidResourceHandle, "PTX is launched on the null stream, which our runtime never uses");
     const auto [library, entry] = shim::kernelOf(function);
-    if (entry == nullptr)
+    if (library && entry == nullptr)
+      return told(library->refusal, library->sentence);
+    if (!library)
       return told(cudaErrorInvalidResourceHandle, "a launch of what is no kernel, or of a library that was unloaded");
     if (const cudaError_t error = shim::checkGrid(*entry, blocks, threads, arguments); error != cudaSuccess)
       return error;

@@ -45,6 +45,10 @@ public:
     world_.ok(cudaLaunchKernel(kernel_, blocks, dim3(threads), arguments, 0, world_.streams[size_t(stream)]));
     to = from = nullptr; // the launch has its own
   }
+  void compile() const {
+    cudaFuncAttributes attributes;
+    world_.ok(cudaFuncGetAttributes(&attributes, kernel_));
+  }
   void unload() {
     if (library_ != nullptr && !unloaded_)
       world_.ok(cudaLibraryUnload(library_));
@@ -165,6 +169,14 @@ const Misuse ofLifetime[] = {
        (void)cudaGraphExecDestroy(w.end());
      },
      "cudaLibraryLoadData while a stream is capturing"},
+    {"PTX that is compiled beside a capture that is not relaxed",
+     [](World &w, bool planted) {
+       const AddOne ptx(w);
+       w.begin(0, planted ? cudaStreamCaptureModeGlobal : cudaStreamCaptureModeRelaxed);
+       ptx.compile();
+       (void)cudaGraphExecDestroy(w.end());
+     },
+     "cudaFuncGetAttributes while a stream is capturing"},
 };
 
 TEST(FakeLibrary, FindsLibrariesThatAreLoadedOrUnloadedAtTheWrongTime) { expectEachIsFound(ofLifetime); }
@@ -178,14 +190,14 @@ const Misuse unfit[] = {
      },
      "add_one is launched with 65 threads a block, and is compiled for 64"},
     {"PTX that does not read",
-     [](World &w, bool planted) { AddOne(w, planted ? with(addOnePtx, "add.s32", "add.f32") : addOnePtx); },
+     [](World &w, bool planted) { AddOne(w, planted ? with(addOnePtx, "add.s32", "add.f32") : addOnePtx).compile(); },
      "PTX line 12, 'ld.global.u8 %r6, [%rd4]; add.f32 %r6, %r6, 1; st.global.u8 [%rd5], %r6;': add.f32 has no "
      "rounding"},
     {"PTX for a GPU that is not there",
-     [](World &w, bool planted) { AddOne(w, planted ? with(addOnePtx, "sm_90", "sm_100a") : addOnePtx); },
+     [](World &w, bool planted) { AddOne(w, planted ? with(addOnePtx, "sm_90", "sm_100a") : addOnePtx).compile(); },
      "PTX for sm_100a, and the GPU is sm_90"},
     {"PTX of a version that the driver does not know",
-     [](World &w, bool planted) { AddOne(w, planted ? with(addOnePtx, "8.0", "9.1") : addOnePtx); },
+     [](World &w, bool planted) { AddOne(w, planted ? with(addOnePtx, "8.0", "9.1") : addOnePtx).compile(); },
      "PTX of version 9.1, and the driver knows 9.0"},
     {"a kernel that its library does not have",
      [](World &w, bool planted) { AddOne(w, addOnePtx, planted ? "add_two" : "add_one"); },
@@ -198,11 +210,11 @@ TEST(FakeLibrary, ErrorsOfPtxHaveTheirNumbers) {
   World world(3);
   cudaLibrary_t library = nullptr;
   cudaKernel_t kernel = nullptr;
-  std::array<char, 40> log{};
-  cudaJitOption options[] = {cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes};
-  void *values[] = {log.data(), std::bit_cast<void *>(log.size())};
-  EXPECT_EQ(cudaLibraryLoadData(&library, "no PTX", options, values, 2, nullptr, nullptr, 0), cudaErrorInvalidPtx);
-  EXPECT_STREQ(log.data(), "PTX line 1, 'no PTX': '.version' is exp");
+  cudaFuncAttributes attributes;
+  ASSERT_EQ(cudaLibraryLoadData(&library, "no PTX", nullptr, nullptr, 0, nullptr, nullptr, 0), cudaSuccess);
+  ASSERT_EQ(cudaLibraryGetKernel(&kernel, library, "add_one"), cudaSuccess) << "it is compiled late";
+  EXPECT_EQ(cudaFuncGetAttributes(&attributes, kernel), cudaErrorInvalidPtx);
+  EXPECT_EQ(cudaLaunchKernel(kernel, 1, 32, nullptr, 0, world.streams[0]), cudaErrorInvalidPtx);
   ASSERT_EQ(cudaLibraryLoadData(&library, addOnePtx, nullptr, nullptr, 0, nullptr, nullptr, 0), cudaSuccess);
   EXPECT_EQ(cudaLibraryGetKernel(&kernel, library, "add_two"), cudaErrorSymbolNotFound);
   ASSERT_EQ(cudaLibraryGetKernel(&kernel, library, "add_one"), cudaSuccess);

@@ -10,10 +10,10 @@ namespace ds::kernels::test {
 
 namespace {
 
-/// The operands behind a call whose operands begin `shift` elements behind a multiple of 256 bytes.
+/// The operands behind a call whose operands, or the `only` one, begin `shift` elements behind a multiple of 256 bytes.
 std::vector<Buffer> ranAt(size_t shift, const std::string &kernel, std::vector<Buffer> operands,
-                          const Attributes &attributes) {
-  ShimAccelerator accelerator(cudaKernels(), shift);
+                          const Attributes &attributes, std::optional<size_t> only = {}) {
+  ShimAccelerator accelerator(cudaKernels(), shift, only);
   operands = operandsOn(Device::Cuda, kernel, std::move(operands), attributes);
   const Status status = accelerator.run(invocationOf(kernel, operands, attributes), operands, {}, {});
   EXPECT_TRUE(status.ok()) << status.message();
@@ -50,6 +50,35 @@ TEST(Packs, NormsWithoutThem) {
     const Attributes residual = {{"residual", int64_t(1)}};
     check("layer_norm_grad", {dy, x, gamma, mean, scale, x, y, gamma, gamma}, residual, {6, 7, 8}, {7, 8});
     check("rms_norm_grad", {dy, x, gamma, scale, x, y, gamma}, residual, {5, 6}, {6});
+  }
+}
+
+TEST(Packs, ProductsWithoutThem) {
+  Random random{4};
+  for (DType dtype : {DType::BF16, DType::F32}) {
+    const Buffer a = random.buffer(dtype, {16, 24}), b = random.buffer(dtype, {24, 32}),
+                 bias = random.buffer(dtype, {32});
+    const Buffer dy = random.buffer(dtype, {16, 32}), dw(type(dtype, {24, 32})), db(type(dtype, {32}));
+    const double near = dtype == DType::BF16 ? 0.01 : 1e-4; // behind a product GELU is of what was rounded
+    const auto everyOne = [near](const std::string &kernel, const std::vector<Buffer> &operands,
+                                 const Attributes &attributes, const std::vector<size_t> &outputs) {
+      const std::vector<Buffer> want = ranAt(0, kernel, operands, attributes);
+      for (size_t only = 0; only < operands.size(); ++only) {
+        const std::vector<Buffer> have = ranAt(1, kernel, operands, attributes, only);
+        for (size_t output : outputs)
+          for (int64_t i = 0; i < elementCount(want[output].type.shape); ++i)
+            ASSERT_NEAR(have[output].at(i), want[output].at(i), near + 0x1p-6 * std::fabs(want[output].at(i)))
+                << kernel << ", operand " << only << " shifted: operand " << output << " at " << i;
+      }
+    };
+    const Buffer c(type(dtype, {16, 32}));
+    const Attributes plain = {
+        {"trans_a", int64_t(0)}, {"trans_b", int64_t(0)}, {"bias", int64_t(1)}, {"pieces", int64_t(1)}};
+    everyOne("matmul", {a, b, bias, c}, plain, {3});
+    Attributes gelu = plain;
+    gelu["epilogue"] = std::string("gelu_tanh");
+    everyOne("matmul", {a, b, bias, c, c}, gelu, {3, 4});
+    everyOne("linear_weight_grad", {dy, a, dw, db}, {{"transposed", int64_t(0)}, {"pieces", int64_t(1)}}, {2, 3});
   }
 }
 

@@ -45,7 +45,8 @@ Status ShimAccelerator::run(const Invocation &invocation, std::vector<Buffer> &o
   const std::unique_ptr<Kernel> kernel = factory(invocation, {});
   std::vector<void *> addresses;
   for (const Buffer &operand : operands) {
-    const size_t bytes = size_t(byteSize(operand.type.dtype)), shift = bytes > 1 ? shift_ * bytes : 0;
+    const bool isShifted = !only_ || *only_ == addresses.size();
+    const size_t bytes = size_t(byteSize(operand.type.dtype)), shift = bytes > 1 && isShifted ? shift_ * bytes : 0;
     addresses.push_back(shim::allocate(shift + operand.storageBytes(), shift + operand.bytes()) + shift);
     std::memcpy(addresses.back(), operand.data(), operand.storageBytes());
   }

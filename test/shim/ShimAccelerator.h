@@ -12,7 +12,9 @@ namespace ds::kernels::test {
 class ShimAccelerator : public Accelerator {
 public:
   /// Operands begin `shift` of their elements behind a multiple of 256 bytes; workspaces at one.
-  explicit ShimAccelerator(const KernelRegistry &kernels, size_t shift = 0) : kernels_(kernels), shift_(shift) {}
+  /// Operands, or the `only` one, begin `shift` elements behind a multiple of 256 bytes.
+  explicit ShimAccelerator(const KernelRegistry &kernels, size_t shift = 0, std::optional<size_t> only = {})
+      : kernels_(kernels), shift_(shift), only_(only) {}
 
   const KernelRegistry &kernels() const override { return kernels_; }
   Device device() const override { return Device::Cuda; }
@@ -31,6 +33,7 @@ public:
 private:
   const KernelRegistry &kernels_;
   size_t shift_;
+  std::optional<size_t> only_;
   uint64_t runs_ = 0;
   int64_t lastAccesses_ = 0;
 };

@@ -131,6 +131,10 @@ cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, cudaJi
                                 void **jitOptionsValues, unsigned numJitOptions, cudaLibraryOption *libraryOptions,
                                 void **libraryOptionValues, unsigned numLibraryOptions);
 cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t library, const char *name);
+struct cudaFuncAttributes {
+  int maxThreadsPerBlock;
+};
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *function);
 cudaError_t cudaLibraryUnload(cudaLibrary_t library);
 cudaError_t cudaLaunchKernel(const void *function, dim3 blocks, dim3 threads, void **arguments, size_t sharedBytes,
                              cudaStream_t stream);

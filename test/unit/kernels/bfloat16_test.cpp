@@ -1,5 +1,6 @@
 // Kernels on bfloat16 against the references, which compute in float32 and round once: on a GPU it is a type of its
 // own.
+#include "kernels/BFloat16.h"
 #include "test/unit/kernels/Program.h"
 
 #include <array>
@@ -42,6 +43,21 @@ TEST(BFloat16Kernels, Matmul) {
           {{"trans_a", int64_t(transA)}, {"trans_b", int64_t(transB)}, {"bias", int64_t(bias)}, {"pieces", int64_t(2)}},
           1, {0x1p-7, 1e-4});
     }
+}
+
+/// 257 is no number of bfloat16: a part of the sum that was kept in it would be 256.
+TEST(BFloat16Kernels, ProductsAreSummedInFloat32) {
+  constexpr int64_t k = 514;
+  Buffer a(type(half, {1, k})), b(type(half, {k, 1}));
+  for (int64_t i = 0; i < k; ++i) {
+    a.as<BFloat16>()[i] = BFloat16(i < 257 ? 1.0f : i < 513 ? -1.0f : 0.0f);
+    b.as<BFloat16>()[i] = BFloat16(1.0f);
+  }
+  const Attributes attributes = {
+      {"trans_a", int64_t(0)}, {"trans_b", int64_t(0)}, {"bias", int64_t(0)}, {"pieces", int64_t(1)}};
+  std::vector<Buffer> operands = operandsOn(Device::Cpu, "matmul", {a, b, Buffer(type(half, {1, 1}))}, attributes, 5);
+  const std::vector<Buffer> after = expectMatchesReference("matmul", std::move(operands), attributes, {2}, {0, 0});
+  EXPECT_EQ(after[2].at(0), 1);
 }
 
 TEST(BFloat16Kernels, MatmulEpilogues) {
