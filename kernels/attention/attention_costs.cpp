@@ -1,5 +1,6 @@
 #include "kernels/KernelTable.h"
 #include "kernels/attention/attention_call.h"
+#include "kernels/attention/attention_chunks.h"
 #include "kernels/cpu/Scratch.h"
 #include "kernels/cpu/TileBlocks.h"
 #include "kernels/cuda/SumBytes.h"
@@ -65,25 +66,20 @@ int64_t cudaAttentionWorkspace(const CallTypes &call, const WorkspaceLimits &lim
   return isWideFloat(Sizes(call).dtype) ? 0 : std::min<int64_t>(limits.bytesPerWorker, 1 << 20);
 }
 
-/// What cuDNN below 9.25 takes on Hopper to add in a fixed order; its guide to scaled dot product attention. Nothing
-/// where it would be too much: then our own kernel runs.
-static int64_t orderedSumsBytes(int64_t heads, int64_t queries, int64_t keys) {
-  const auto padded = [](int64_t length) { return (length + 63) / 64 * 64; };
-  const int64_t bytes = 2 * heads * padded(queries) * padded(keys) + 4 * heads * queries;
-  return bytes <= int64_t(4) << 30 ? bytes : 0;
-}
-
-/// Two numbers per query; where cuDNN runs it, also sums of dq in float32 and, if heads share k and v, dk and dv of
-/// every head.
+/// Two numbers per query, for our own kernel. For cuDNN's ordered sums of a chunk of heads, sums of dq in float32 and,
+/// if heads share k and v, dk and dv of every head.
 int64_t cudaAttentionGradWorkspace(const CallTypes &call, const WorkspaceLimits &) {
   const Sizes sizes(call);
-  if (isWideFloat(sizes.dtype))
-    return 2 * sizes.heads * sizes.queries * cudaSumBytes(sizes.dtype);
-  const int64_t padded = sizes.heads * ((sizes.queries + 127) / 128 * 128);
-  const bool shared = sizes.groups != sizes.heads;
-  const int64_t everyHead = shared ? sizes.heads * sizes.keys * (sizes.depth + sizes.columns) : 0;
-  return 4 * padded * (sizes.depth + 2) + 2 * everyHead + orderedSumsBytes(sizes.heads, sizes.queries, sizes.keys) +
-         (1 << 20);
+  const int64_t own = 2 * sizes.heads * sizes.queries * cudaSumBytes(sizes.dtype);
+  if (isWideFloat(sizes.dtype) || sizes.heads * sizes.groups == 0)
+    return own;
+  const int64_t batches = call.dim("lse", 0), sharing = sizes.heads / sizes.groups;
+  const HeadChunk chunk = headChunk(batches, sizes.groups / batches, sharing, sizes.queries, sizes.keys);
+  const int64_t heads = chunk.batches * chunk.groups * sharing;
+  const int64_t padded = heads * ((sizes.queries + 127) / 128 * 128);
+  const int64_t everyHead = sharing > 1 ? heads * sizes.keys * (sizes.depth + sizes.columns) : 0;
+  return std::max(own, 4 * padded * (sizes.depth + 2) + 2 * everyHead +
+                           orderedSumsBytes(heads, sizes.queries, sizes.keys) + (1 << 20));
 }
 
 /// Queries by keys for each head.

@@ -56,7 +56,10 @@ std::unique_ptr<Kernel> makeAttentionGrad(const Invocation &invocation, const Bu
   const int64_t needed = 2 * call.batch * call.heads * call.queries * cudaSumBytes(call.dtype);
   checked.require(workspace.bytes >= needed,
                   "workspace must have " + std::to_string(needed) + " bytes, not " + std::to_string(workspace.bytes));
-  const auto graph = sharedGraph(invocation, [&] { return makeAttentionGradGraph(call, workspace.bytes); });
+  const auto graph = sharedGraph(invocation, [&] {
+    const HeadChunk chunk = headChunk(call.batch, call.groups, call.heads / call.groups, call.queries, call.keys);
+    return makeAttentionGradGraph(call, chunk, workspace.bytes);
+  });
   noteFallback(invocation, call, graph != nullptr);
   return launching(invocation, [=](const CallContext &context, std::span<void *const> operands) -> Status {
     const AttentionOperands apart = call.apart(operands);

@@ -2,6 +2,11 @@
 #include "kernels/attention/attention_graph.h"
 #include "kernels/cuda/CudnnGraphBuilder.h"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
 namespace ds::kernels::cuda {
 
 namespace {
@@ -33,7 +38,11 @@ auto maskOf(FrontendGraph &graph, const AttentionCall &call) {
   for (size_t d = 0; d < dims.size(); ++d)
     if (call.maskStrides[d] == 0) // broadcast
       dims[d] = 1;
-  return graph.input(dims, packedStrides(dims), call.dtype);
+  std::vector<int64_t> strides = packedStrides(dims);
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (call.maskStrides[d] != 0) // of a chunk of heads as of all
+      strides[d] = call.maskStrides[d];
+  return graph.input(dims, strides, call.dtype);
 }
 
 bool isSupported(const AttentionCall &call) {
@@ -47,16 +56,67 @@ template <typename Options> void setMasks(Options &options, const AttentionCall 
     options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
 }
 
-} // namespace
+/// The gradient of a chunk of heads, once for each.
+class ChunkedGrad final : public CudnnGraph {
+public:
+  /// `one` is the graph of `chunk` of `call`.
+  ChunkedGrad(std::unique_ptr<CudnnGraph> one, const AttentionCall &call, const HeadChunk &chunk)
+      : one_(std::move(one)), call_(call), chunk_(chunk) {}
 
-std::unique_ptr<CudnnGraph> makeAttentionGraph(const AttentionCall &call, int64_t workspaceBytes) {
-  if (!isSupported(call))
-    return nullptr;
+  Status enqueue(std::span<void *const> addresses, void *workspace, cudaStream_t stream) noexcept override {
+    for (int64_t batch = 0; batch < call_.batch; batch += chunk_.batches)
+      for (int64_t group = 0; group < call_.groups; group += chunk_.groups)
+        if (Status status = enqueueFrom(batch, group, addresses, workspace, stream); !status.ok())
+          return status;
+    return Status::success();
+  }
+
+  /// Whether every chunk begins at multiples of 16 bytes where the whole does.
+  static bool isAligned(const AttentionCall &call, const HeadChunk &chunk) {
+    const Starts starts(call, chunk.batches == call.batch ? 0 : chunk.batches,
+                        chunk.groups == call.groups ? 0 : chunk.groups);
+    return std::ranges::all_of(starts.bytes, [](int64_t start) { return start % 16 == 0; });
+  }
+
+private:
+  /// Where a chunk begins in each operand of makeAttentionGradGraph.
+  struct Starts {
+    Starts(const AttentionCall &call, int64_t batch, int64_t group) {
+      const int64_t head = group * (call.heads / call.groups), half = byteSize(DType::BF16);
+      const auto at = [&](const HeadStrides &strides, int64_t index) {
+        return half * (batch * strides.batch + index * strides.head);
+      };
+      const int64_t q = at(call.q, head), k = at(call.k, group), v = at(call.v, group), out = at(call.out, head);
+      const int64_t mask = half * (batch * call.maskStrides[0] + head * call.maskStrides[1]);
+      const int64_t lse = byteSize(DType::F32) * (batch * call.heads + head) * call.queries;
+      if (call.masked)
+        bytes = {out, q, k, v, mask, out, lse, q, k, v};
+      else
+        bytes = {out, q, k, v, out, lse, q, k, v, 0};
+    }
+    std::array<int64_t, 10> bytes;
+  };
+
+  Status enqueueFrom(int64_t batch, int64_t group, std::span<void *const> addresses, void *workspace,
+                     cudaStream_t stream) noexcept {
+    const Starts starts(call_, batch, group);
+    std::array<void *, 10> here{};
+    for (size_t i = 0; i < addresses.size(); ++i)
+      here[i] = static_cast<std::byte *>(addresses[i]) + starts.bytes[i];
+    return one_->enqueue(std::span(here).first(addresses.size()), workspace, stream);
+  }
+
+  std::unique_ptr<CudnnGraph> one_;
+  AttentionCall call_;
+  HeadChunk chunk_;
+};
+
+std::unique_ptr<FrontendGraph> graphOf(const AttentionCall &call, fe::AttentionImplementation_t implementation) {
   auto graph = std::make_unique<FrontendGraph>(call.dtype);
   const auto q = inputOf(*graph, call, qOf(call)), k = inputOf(*graph, call, kOf(call)),
              v = inputOf(*graph, call, vOf(call));
   fe::graph::SDPA_attributes options;
-  options.set_generate_stats(true);
+  options.set_generate_stats(true).set_implementation(implementation);
   setMasks(options, call);
   if (call.masked)
     options.set_bias(maskOf(*graph, call));
@@ -64,14 +124,10 @@ std::unique_ptr<CudnnGraph> makeAttentionGraph(const AttentionCall &call, int64_
   const Heads heads = outOf(call);
   graph->output(out, heads.dims, heads.strides, call.dtype);
   graph->output(statistics, statisticsDims(call), packedStrides(statisticsDims(call)), DType::F32);
-  if (!graph->build(workspaceBytes, true))
-    return nullptr;
   return graph;
 }
 
-std::unique_ptr<CudnnGraph> makeAttentionGradGraph(const AttentionCall &call, int64_t workspaceBytes) {
-  if (!isSupported(call))
-    return nullptr;
+std::unique_ptr<FrontendGraph> gradGraphOf(const AttentionCall &call) {
   auto graph = std::make_unique<FrontendGraph>(call.dtype);
   const auto dout = inputOf(*graph, call, outOf(call)), q = inputOf(*graph, call, qOf(call)),
              k = inputOf(*graph, call, kOf(call)), v = inputOf(*graph, call, vOf(call));
@@ -86,9 +142,37 @@ std::unique_ptr<CudnnGraph> makeAttentionGradGraph(const AttentionCall &call, in
   const Heads heads[] = {qOf(call), kOf(call), vOf(call)};
   for (size_t i = 0; i < gradients.size(); ++i)
     graph->output(gradients[i], heads[i].dims, heads[i].strides, call.dtype);
-  if (!graph->build(workspaceBytes, true))
-    return nullptr;
   return graph;
+}
+
+} // namespace
+
+std::unique_ptr<CudnnGraph> makeAttentionGraph(const AttentionCall &call, int64_t workspaceBytes) {
+  if (!isSupported(call))
+    return nullptr;
+  // What the frontend takes by itself may be an engine that this cuDNN does not have.
+  for (const auto implementation : {fe::AttentionImplementation_t::AUTO, fe::AttentionImplementation_t::COMPOSITE})
+    if (auto graph = graphOf(call, implementation); graph->build(workspaceBytes, true))
+      return graph;
+  return nullptr;
+}
+
+std::unique_ptr<CudnnGraph> makeAttentionGradGraph(const AttentionCall &call, const HeadChunk &chunk,
+                                                   int64_t workspaceBytes) {
+  if (!isSupported(call))
+    return nullptr;
+  AttentionCall part = call;
+  part.batch = chunk.batches, part.groups = chunk.groups, part.heads = chunk.groups * (call.heads / call.groups);
+  // The frontend puts the engine's workspace behind a float32 for each query of each head.
+  if (chunk.batches == 0 || part.batch * part.heads * part.queries % 4 != 0 || !ChunkedGrad::isAligned(call, chunk))
+    return nullptr;
+  for (const bool isOrdered : {false, true}) // engines may be noted nondeterministic for what they do without order
+    if (auto graph = gradGraphOf(part); graph->build(workspaceBytes, true, isOrdered)) {
+      if (part.batch == call.batch && part.groups == call.groups)
+        return graph;
+      return std::make_unique<ChunkedGrad>(std::move(graph), call, chunk);
+    }
+  return nullptr;
 }
 
 } // namespace ds::kernels::cuda

@@ -40,8 +40,9 @@ public:
   void output(const std::shared_ptr<fe::graph::Tensor_attributes> &tensor, const std::vector<int64_t> &dims,
               const std::vector<int64_t> &strides, DType dtype);
   /// Chooses an engine; false where there is none that is deterministic and fits. Without `rounds` engines that round
-  /// float32 factors or transform them are left out.
-  bool build(int64_t workspaceBytes, bool rounds);
+  /// float32 factors or transform them are left out. With `isOrdered` an attribute of the operation asks for sums in a
+  /// fixed order, which counts for more than an engine's note.
+  bool build(int64_t workspaceBytes, bool rounds, bool isOrdered = false);
 
   Status enqueue(std::span<void *const> addresses, void *workspace, cudaStream_t stream) noexcept override;
 

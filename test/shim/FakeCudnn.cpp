@@ -159,11 +159,24 @@ Engine attentionGradEngine(const Operation &op) {
   const auto padded = [](int64_t length) { return (length + 63) / 64 * 64; };
   const int64_t heads = q[0] * q[1];
   const int64_t shared = (k[1] != q[1] ? 2 * heads * k[2] * q[3] : 0) + (v[1] != q[1] ? 2 * heads * k[2] * v[3] : 0);
-  if (op.attention.isDeterministic)
-    return {HeurMode_t::A, {NumericalNote_t::TENSOR_CORE}, shared + 2 * heads * padded(q[2]) * padded(k[2])};
+  if (op.attention.isDeterministic) {
+    const int64_t ordered = shared + 2 * heads * padded(q[2]) * padded(k[2]);
+    const bool isNoted = shim::numberOf("DS_FAKE_CUDNN_NOTED", 0) != 0;
+    return {HeurMode_t::A, {isNoted ? NumericalNote_t::NONDETERMINISTIC : NumericalNote_t::TENSOR_CORE}, ordered};
+  }
   return {HeurMode_t::A,
           {NumericalNote_t::TENSOR_CORE, NumericalNote_t::NONDETERMINISTIC},
           shared + 4 * heads * q[2] * q[3]};
+}
+
+/// The header's choice, where nobody says one, is the unified engine for attention without mask.
+std::vector<Engine> attentionEngines(const AttentionOptions &options) {
+  const bool isPlain = !options.rightBound && !options.bias;
+  const bool isUnified = options.implementation == AttentionImplementation_t::UNIFIED ||
+                         (options.implementation == AttentionImplementation_t::AUTO && isPlain);
+  if (isUnified && shim::numberOf("DS_FAKE_CUDNN_UNIFIED", 1) == 0)
+    return {};
+  return {Engine{HeurMode_t::A, {}}};
 }
 
 /// The fastest first: those that round float32 or transform it, and the legacy gradients' algorithm 0, which adds in
@@ -269,7 +282,7 @@ error_t Graph::create_execution_plans(const std::vector<HeurMode_t> &modes) {
   const char *has = std::getenv("DS_FAKE_CUDNN");
   if (device_ < 0 || (has != nullptr && std::string_view(has) == "0"))
     return {"the graph is not built, or there is no engine by DS_FAKE_CUDNN=0"};
-  const std::vector<Engine> all = operation_->name == "sdpa"            ? std::vector{Engine{HeurMode_t::A, {}}}
+  const std::vector<Engine> all = operation_->name == "sdpa"            ? attentionEngines(operation_->attention)
                                   : operation_->name == "sdpa_backward" ? std::vector{attentionGradEngine(*operation_)}
                                                                         : convEngines(*operation_);
   for (HeurMode_t mode : modes)
@@ -333,6 +346,8 @@ error_t Graph::execute(cudnnHandle_t handle, std::unordered_map<int64_t, void *>
   }
   if (scratch > 0 && (workspace == nullptr || uintptr_t(workspace) % alignment != 0))
     return {"the plan has no workspace that is aligned"};
+  if (chosen()->workspaceBytes > 0 && frontendWorkspace(*operation_) % int64_t(alignment) != 0)
+    return {"the engine's workspace, behind the header's own, is not aligned"};
   if (scratch > 0 && !shim::isUsable(workspace, size_t(scratch)))
     return {"the workspace lies outside of every operand"};
   if (scratch > 0)

@@ -1,4 +1,5 @@
 // cuDNN's stand-in: what it computes, beside the references; and misuses, each of which it refuses.
+#include "kernels/attention/attention_graph.h"
 #include "kernels/cuda/CudaKernels.h"
 #include "kernels/cuda/Fallback.h"
 #include "test/shim/Machine.h"
@@ -7,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -78,12 +80,83 @@ TEST(FakeCudnn, ComputesConvolutions) {
   }
 }
 
-/// Small calls fit into any workspace: GPT-2 124M and 1.5B, and heads that share k and v.
+/// Heads are independent of each other: their gradients have the same bits, however many run at once.
+TEST(FakeCudnn, ChunksOfHeadsHaveTheSameBits) {
+  const WithCudnn here(true);
+  constexpr DType half = DType::BF16;
+  for (bool bshd : {false, true})
+    for (bool masked : {false, true}) {
+      Random random{9};
+      const auto shape = [&](int64_t heads, int64_t rows) {
+        return bshd ? Shape{2, rows, heads, 24} : Shape{2, heads, rows, 24};
+      };
+      std::vector<Buffer> operands = {random.buffer(half, shape(4, 8)), random.buffer(half, shape(4, 8)),
+                                      random.buffer(half, shape(2, 12)), random.buffer(half, shape(2, 12))};
+      if (masked)
+        operands.push_back(random.buffer(half, {2, 4, 8, 12}));
+      operands.push_back(random.buffer(half, shape(4, 8)));
+      operands.push_back(random.buffer(DType::F32, {2, 4, 8}));
+      const size_t results = operands.size();
+      for (size_t input = 1; input < 4; ++input)
+        operands.emplace_back(operands[input].type);
+      const Attributes attributes = {
+          {"scale", 0.3}, {"causal", int64_t(!masked)}, {"mask", int64_t(masked)}, {"bshd", int64_t(bshd)}};
+      const Invocation invocation = invocationOf("attention_grad", operands, attributes);
+      const AttentionCall call{Call(invocation)};
+      const auto ran = [&](HeadChunk chunk) {
+        std::vector<Buffer> after = operands;
+        const auto graph = cuda::makeAttentionGradGraph(call, chunk, 1 << 20);
+        EXPECT_NE(graph, nullptr);
+        std::vector<void *> addresses;
+        for (Buffer &one : after) {
+          addresses.push_back(shim::allocate(one.bytes(), one.bytes()));
+          std::memcpy(addresses.back(), one.data(), one.bytes());
+        }
+        const Status status = graph->enqueue(addresses, shim::allocate(1 << 20, 1 << 20), nullptr);
+        EXPECT_TRUE(status.ok()) << status.message();
+        for (size_t i = 0; i < after.size(); ++i)
+          std::memcpy(after[i].data(), addresses[i], after[i].bytes());
+        shim::releaseAll();
+        return after;
+      };
+      const std::vector<Buffer> whole = ran({2, 2});
+      for (const HeadChunk chunk : {HeadChunk{1, 2}, HeadChunk{1, 1}}) {
+        const std::vector<Buffer> parts = ran(chunk);
+        for (size_t i = results; i < operands.size(); ++i)
+          EXPECT_EQ(std::memcmp(parts[i].data(), whole[i].data(), whole[i].bytes()), 0) << i;
+      }
+    }
+}
+
+/// The header may take an engine that this cuDNN lacks, and an ordered engine may have the note of those that are not.
+TEST(FakeCudnn, IsAskedAgain) {
+  const WithCudnn here(true);
+  const TensorType q{DType::BF16, {2, 4, 16, 64}}, lse{DType::F32, {2, 4, 16}};
+  const Attributes attributes = {{"scale", 0.125}, {"causal", int64_t(0)}, {"mask", int64_t(0)}};
+  const int64_t before = cuda::fallbacks();
+  ::setenv("DS_FAKE_CUDNN_UNIFIED", "0", 1);
+  (void)cudaKernels().find("attention")({"attention", {q, q, q, q, lse}, attributes}, {});
+  ::unsetenv("DS_FAKE_CUDNN_UNIFIED");
+  ::setenv("DS_FAKE_CUDNN_NOTED", "1", 1);
+  Invocation gradient{"attention_grad", {q, q, q, q, q, lse, q, q, q}, attributes};
+  gradient.operands.push_back({DType::U8, {workspaceBytes(gradient, {1, 32 << 20, Device::Cuda})}});
+  (void)cudaKernels().find("attention_grad")(gradient, {});
+  ::unsetenv("DS_FAKE_CUDNN_NOTED");
+  EXPECT_EQ(cuda::fallbacks(), before);
+}
+
+/// Small calls fit into any workspace: GPT-2 124M and 1.5B, Llama 8B, long contexts, and heads that share k and v.
 TEST(FakeCudnn, FindsAPlannedWorkspaceLargeEnough) {
   const WithCudnn here(true);
   int64_t refused = cuda::fallbacks();
   for (const auto &[batch, heads, groups, rows, depth] :
-       std::vector<std::array<int64_t, 5>>{{16, 12, 12, 1024, 64}, {4, 25, 25, 1024, 64}, {2, 32, 8, 2049, 128}}) {
+       std::vector<std::array<int64_t, 5>>{{16, 12, 12, 1024, 64},
+                                           {4, 25, 25, 1024, 64},
+                                           {2, 32, 8, 2049, 128},
+                                           {1, 32, 8, 8192, 128}, // 4 GiB of ordered sums: in chunks of heads
+                                           {2, 32, 8, 8192, 128},
+                                           {1, 12, 12, 16384, 64},
+                                           {64, 12, 12, 1024, 64}}) {
     const TensorType q{DType::BF16, {batch, heads, rows, depth}}, k{DType::BF16, {batch, groups, rows, depth}},
         lse{DType::F32, {batch, heads, rows}};
     Invocation call{"attention_grad", {q, q, k, k, q, lse, q, k, k}, {}};
@@ -92,7 +165,8 @@ TEST(FakeCudnn, FindsAPlannedWorkspaceLargeEnough) {
     call.operands.push_back({DType::U8, {bytes}});
     (void)cudaKernels().find("attention_grad")(call, {});
     EXPECT_EQ(cuda::fallbacks(), refused) << toString(q.shape) << " in " << bytes << " bytes";
-    call.operands.back().shape = {batch * heads * rows * 4}; // what our own kernel takes
+    EXPECT_LT(bytes, int64_t(3) << 29);
+    call.operands.back().shape = {batch * heads * rows * 8}; // what our own kernel takes
     (void)cudaKernels().find("attention_grad")(call, {});
     EXPECT_EQ(cuda::fallbacks(), ++refused);
   }
@@ -263,6 +337,8 @@ TEST(FakeCudnn, RefusesGradientsOfAttention) {
   EXPECT_EQ(gradient([](Call &c) { c.gradientDims = {2, 4, 64, 16}; }),
             "dq has other dimensions than q, k and v ask for");
   EXPECT_EQ((Call{.kind = "sdpa_backward", .queries = 1, .keys = 1}.run()), "a gradient of one query and one key");
+  EXPECT_EQ((Call{.kind = "sdpa_backward", .heads = 1, .groups = 1, .queries = 1}.run()),
+            "the engine's workspace, behind the header's own, is not aligned");
   // 8 heads of 64 by 64 scores in two bytes, and dk and dv of every head.
   const int64_t ordered = 8 * 64 * 64 * 2 + 2 * 8 * 16 * 64 * 2;
   EXPECT_EQ(gradient([](Call &c) { c.mostWorkspace = ordered; }), "");

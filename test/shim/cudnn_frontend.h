@@ -2,7 +2,9 @@
 //
 // Stands in for NVIDIA's header of this name: graphs of one operation, attention or a convolution, and the engines that
 // run it. FakeCudnn.cpp refuses what NVIDIA's pages and header refuse, FakeCudnnMath.cpp computes. DS_FAKE_CUDNN=0: no
-// graph has an engine. https://docs.nvidia.com/cudnn, "Graphs" and "Attention".
+// graph has an engine; DS_FAKE_CUDNN_UNIFIED=0: not the one that the header takes for attention without mask;
+// DS_FAKE_CUDNN_NOTED=1: ordered gradients of attention are noted nondeterministic, too. https://docs.nvidia.com/cudnn,
+// "Graphs" and "Attention".
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -23,6 +25,7 @@ enum class DataType_t { NOT_SET, FLOAT, DOUBLE, BFLOAT16 };
 enum class HeurMode_t { A, FALLBACK };
 enum class NumericalNote_t { TENSOR_CORE, DOWN_CONVERT_INPUTS, FFT, NONDETERMINISTIC, WINOGRAD };
 enum class DiagonalAlignment_t { TOP_LEFT };
+enum class AttentionImplementation_t { AUTO, COMPOSITE, UNIFIED };
 
 /// Good where the sentence is empty.
 struct error_t {
@@ -55,6 +58,7 @@ struct AttentionOptions {
   std::optional<int64_t> rightBound; ///< key j is hidden from query i where j > i + bound
   Tensor bias;
   bool hasStatistics = false, isDeterministic = false;
+  AttentionImplementation_t implementation = AttentionImplementation_t::AUTO;
 };
 template <typename Self> struct AttentionSetters : AttentionOptions {
   Self &set_attn_scale(float value) { return scale = value, self(); }
@@ -65,6 +69,7 @@ template <typename Self> struct AttentionSetters : AttentionOptions {
 };
 struct SDPA_attributes : AttentionSetters<SDPA_attributes> {
   SDPA_attributes &set_generate_stats(bool value) { return hasStatistics = value, *this; }
+  SDPA_attributes &set_implementation(AttentionImplementation_t value) { return implementation = value, *this; }
 };
 struct SDPA_backward_attributes : AttentionSetters<SDPA_backward_attributes> {
   SDPA_backward_attributes &set_deterministic_algorithm(bool value) { return isDeterministic = value, *this; }
