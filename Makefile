@@ -1,5 +1,5 @@
 # Thin on purpose: every target is a script or a CMake preset.
-.PHONY: demo test test-all nightly proof soak test-gpu gpu-first build bench docs docs-site format install package clean
+.PHONY: demo test test-all nightly proof soak test-gpu gpu-first gpu-pack build bench docs docs-site format install package clean
 PREFIX ?= /usr/local
 
 demo:
@@ -14,6 +14,8 @@ test-gpu:
 	@bash scripts/test_gpu.sh
 gpu-first:
 	@bash scripts/gpu_first.sh
+gpu-pack: # build/gpu-pack.tar.gz: all that gpu-first and test-gpu need, for a machine with a GPU and nothing else
+	@bash scripts/pack_gpu.sh
 build:
 	@bash scripts/install.sh build
 	@bash scripts/build.sh release

@@ -10,6 +10,7 @@ and median), model FLOPs utilisation (matrix products of a step, recomputed ones
 
 import argparse
 import json
+import os
 import random
 import statistics
 import struct
@@ -35,6 +36,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--prepare", action="store_true")
+    parser.add_argument("--machine", default="h200x1", help="what --prepare compiles for (%(default)s)")
     parser.add_argument("--bin", type=Path, help="where ds-run (for --prepare: ds-opt) is")
     parser.add_argument("--sizes", nargs="+", choices=tuple(SIZES), default=["small", "xl"])
     parser.add_argument("--dtype", choices=("bfloat16", "float32"), default="bfloat16")
@@ -58,7 +60,7 @@ def prepare(args):
         config.write_text(json.dumps({**CONFIG, "train_micro_batch_size_per_gpu": SIZES[size][3],
                                       **({"bf16": {"enabled": True}} if args.dtype == "bfloat16" else {})}))
         plan = args.folder / f"{size}-{args.dtype}.dsplan"
-        done = subprocess.run([binaries / "ds-opt", "compile", model, "--config", config, "--machine", "h200x1", "-o", plan],
+        done = subprocess.run([binaries / "ds-opt", "compile", model, "--config", config, "--machine", args.machine, "-o", plan],
                               text=True, capture_output=True, cwd=HERE.parent)
         subprocess.run(["rm", "-r", model], check=True)
         if done.returncode != 0:
@@ -170,8 +172,11 @@ def torch_worker(args):
 
 
 def run_torch(args, size):
+    environment = {"PYTHONWARNINGS": "ignore"}
+    if "DS_LIBRARY_PATH_BEFORE" in os.environ:  # gpu_env.sh: PyTorch has libraries of its own
+        environment["LD_LIBRARY_PATH"] = os.environ["DS_LIBRARY_PATH_BEFORE"]
     ended = rounds.run([[sys.executable, __file__, args.folder, "--torch-worker", size, "--dtype", args.dtype, "--steps", args.steps,
-                         "--warmup", args.warmup]], args.timeout, ["PyTorch"], [{"PYTHONWARNINGS": "ignore"}]).require()
+                         "--warmup", args.warmup]], args.timeout, ["PyTorch"], [environment]).require()
     lines = ended.outputs[0].splitlines()
     if not lines:
         raise rounds.Failed("there is no PyTorch that knows CUDA")

@@ -28,8 +28,11 @@ find_package(CUDAToolkit 13.0 REQUIRED)
 
 # Machine code for Ampere and Hopper; PTX, which a driver compiles, for what comes later. runtime/device/cuda/GpuVerdicts.h says
 # the same to people whose GPU is none of these.
-string(APPEND CMAKE_CUDA_FLAGS
-  " -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90a,code=sm_90a -gencode=arch=compute_90,code=compute_90")
+set(DS_CUDA_CODE "sm_80;sm_90a;compute_90" CACHE STRING "what kernels are compiled to: machine code (sm_*), PTX (compute_*)")
+foreach(code IN LISTS DS_CUDA_CODE)
+  string(REGEX REPLACE "^[a-z]+_" "" number ${code})
+  string(APPEND CMAKE_CUDA_FLAGS " -gencode=arch=compute_${number},code=${code}")
+endforeach()
 
 add_library(DSCudaRuntime INTERFACE)
 target_include_directories(DSCudaRuntime SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})

@@ -5,10 +5,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 if [ -d cases ]; then # packed
   bin=bin cases=cases plans=bench python=python3
-  export LD_LIBRARY_PATH="$PWD/lib:${LD_LIBRARY_PATH:-}"
-  for folder in $(python3 -c 'import glob, nvidia; print(*glob.glob(list(nvidia.__path__)[0] + "/*/lib"))' 2>/dev/null); do
-    LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$folder"
-  done
+  export DS_LIBRARY_PATH_BEFORE="${LD_LIBRARY_PATH:-}" # bench/gpu_step.py
+  wheels=$(python3 -c 'import glob, nvidia; print(":".join(glob.glob(list(nvidia.__path__)[0] + "/*/lib")))' 2>/dev/null || true)
+  # NVIDIA's wheels first: what a toolkit has may be older than what PyTorch runs.
+  export LD_LIBRARY_PATH="${wheels:+$wheels:}$PWD/lib:$DS_LIBRARY_PATH_BEFORE"
+elif [ -e build/gpu-pack.tar.gz ] && ! command -v nvcc llvm-config-22 >/dev/null; then
+  echo "this machine cannot build, so build/gpu-pack.tar.gz is unpacked" >&2
+  python3 -m tarfile -e build/gpu-pack.tar.gz build
+  exec "build/gpu-pack/scripts/$(basename "$0")" "$@"
 else
   bin=build/cuda/bin cases=build/gpu-cases plans=build/gpu-plans python=build/venv/bin/python
   bash scripts/install.sh

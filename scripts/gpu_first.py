@@ -1,29 +1,35 @@
 #!/usr/bin/env python3
 """gpu_first.py BIN CASES PLANS [--out FOLDER] [--minutes M] [PART...]: the first minutes on a machine with a GPU, most valuable first.
 
-Parts, in this order, as long as the minutes last; or those that are named:
+Parts, in this order, as long as the minutes last; or those that are named. `first` stands for the first five, `second` for the rest:
 
-    info       what ds-run and the driver say of the GPU
-    bfloat16   the kernels of bfloat16 beside their references; a library that refuses a call is an error
-    step       GPT-2 124M for 8 steps with and without a graph: the same losses, and the planned bytes
+    info       what ds-run and the driver say of the GPU: versions of libraries, free memory
+    step       GPT-2 124M for 8 steps with and without a graph: the same losses, the planned bytes, what no library took
     profile    its commands one by one, by kernel, beside the times of the plan's cost model
     tune       ds-run --tune on a copy of its plan: the step with cuBLASLt's own algorithms and with the fastest of the same bits
-    kernels    all other kernels beside their references
-    cases      small models by every strategy, beside the processor (gpu_cases.py)
+    bfloat16   the kernels of bfloat16 beside their references; small odd shapes, of which a library may refuse some
     speed      GPT-2 124M beside PyTorch's compiled step, one round (bench/gpu_step.py)
-    speed-xl   the same of GPT-2 XL
+    kernels    all other kernels beside their references
     sanitizer  compute-sanitizer on a step of tiny GPT-2
+    cases      small models by every strategy, beside the processor (gpu_cases.py)
+    speed-xl   GPT-2 XL beside PyTorch's compiled step
 
-Each part writes FOLDER/PART.log while it runs, has a time limit of its own, and a line in FOLDER/results.jsonl when it ends; no part keeps
-the next from running. The exit code is 1 where one failed.
+Plans are those of PLANS/h200 on a GPU whose name has H200 in it, else those of PLANS/h100. Each part writes FOLDER/PART.log while it
+runs, has a time limit of its own, and a line in FOLDER/results.jsonl when it ends; no part keeps the next from running. Behind every
+part FOLDER.tar.gz is written anew, into the folder $OUT where there is one. The exit code is 1 where a part failed.
 """
 
 import argparse
 import json
 import math
+import os
+import re
 import shutil
+import subprocess
 import sys
+import tarfile
 import time
+from functools import cached_property
 from pathlib import Path
 
 from gpu_run import SANITIZERS, sanitizer_command, streamed
@@ -40,10 +46,25 @@ class Wrong(Exception):
 
 class First:
     def __init__(self, args):
-        self.bin, self.case_plans, self.plans, self.out = (path.resolve() for path in (args.bin, args.cases, args.plans, args.out))
-        self.plan = self.plans / "small-bfloat16.dsplan"
+        self.bin, self.case_plans, self.all_plans, self.out = (path.resolve() for path in (args.bin, args.cases, args.plans, args.out))
+        self.kept = Path(os.environ.get("OUT") or self.out.parent) / f"{self.out.name}.tar.gz"
         self.log = self.deadline = None
         self.strict = STRICT
+
+    @cached_property
+    def plans(self):
+        """The folder of the plans for this GPU."""
+        return self.all_plans / ("h200" if "H200" in self.info() else "h100")
+
+    @property
+    def plan(self):
+        return self.plans / "small-bfloat16.dsplan"
+
+    def keep(self):
+        """One file with all that is known by now; it is whole at any time."""
+        with tarfile.open(f"{self.kept}.part", "w:gz") as archive:
+            archive.add(self.out, self.out.name, filter=lambda member: None if member.name.endswith(".dsplan") else member)
+        os.replace(f"{self.kept}.part", self.kept)
 
     def run(self, command, environment=None):
         """What it says; ends a part where it fails or the part's time is over."""
@@ -57,28 +78,30 @@ class First:
         return text
 
     def train(self, name, *options, environment=None, plan=None):
-        """Losses, seconds of each step and the first rank's summary."""
+        """Losses, seconds of each step, the first rank's summary and what was said."""
         data, metrics = self.plans / "small.safetensors", self.out / f"{name}.jsonl"
         if not data.exists():
             sys.path.insert(0, str(BENCH))
             import gpu_step
             gpu_step.write_tokens(data, gpu_step.BATCHES * gpu_step.SIZES["small"][3])
-        self.run([self.bin / "ds-run", plan or self.plan, "--data", data, "--steps", STEPS, "--seed", 7, "--quiet", "--metrics", metrics, *options],
+        text = self.run([self.bin / "ds-run", plan or self.plan, "--data", data, "--steps", STEPS, "--seed", 7, "--quiet", "--metrics", metrics, *options],
                  {**self.strict, **(environment or {})})
         lines = [json.loads(line) for line in metrics.read_text().splitlines()]
         steps = [line for line in lines if "loss" in line]
-        return [step["loss"] for step in steps], [step["step_seconds"] for step in steps], lines[-1]["summary"]["ranks"][0]
+        return [step["loss"] for step in steps], [step["step_seconds"] for step in steps], lines[-1]["summary"]["ranks"][0], text
 
     def info(self):
         text = self.run([self.bin / "ds-run", "info"])
         if shutil.which("nvidia-smi"):
             self.run(["nvidia-smi", "-q"])
-        return next(line for line in text.splitlines() if line.startswith("gpu 0"))
+        lines = [" ".join(line.split()) for line in text.splitlines()]
+        return "; ".join(next(line for line in lines if line.startswith(word)) for word in ("gpu 0", "cuda "))
 
     def bfloat16(self):
         logs = {"CUBLASLT_LOG_LEVEL": "1", "CUBLASLT_LOG_FILE": str(self.out / "cublaslt.log"), "CUDNN_FRONTEND_LOG_INFO": "1",
-                "CUDNN_FRONTEND_LOG_FILE": str(self.out / "cudnn.log"), **STRICT}
-        return self.run([self.bin / "CudaKernelsTest", "--gtest_filter=BFloat16*"], logs).strip().splitlines()[-1]
+                "CUDNN_FRONTEND_LOG_FILE": str(self.out / "cudnn.log")}
+        text = self.run([self.bin / "CudaKernelsTest", "--gtest_filter=BFloat16*"], logs)
+        return f"{text.strip().splitlines()[-1]}; {fallbacks(text)}"
 
     def kernels(self):
         return self.run([self.bin / "CudaKernelsTest", "--gtest_filter=-BFloat16*"]).strip().splitlines()[-1]
@@ -86,13 +109,13 @@ class First:
     def step(self):
         refused = ""
         try:
-            with_graph, seconds, summary = self.train("graph")
+            with_graph, seconds, summary, text = self.train("graph")
         except Wrong as why:  # a step is worth more than knowing that it is not all that was planned, which is said as well
             if "DS_CUDA_STRICT" not in str(why):
                 raise
             self.strict, refused = {}, f"; not strict, since {why}"
-            with_graph, seconds, summary = self.train("graph")
-        without, slower, _ = self.train("enqueued", environment={"DS_CUDA_GRAPH": "0"})
+            with_graph, seconds, summary, text = self.train("graph")
+        without, slower, *_ = self.train("enqueued", environment={"DS_CUDA_GRAPH": "0"})
         planned = json.loads(self.plan.with_suffix(".json").read_text())["arena_bytes"]
         if len(with_graph) != STEPS or not all(math.isfinite(loss) for loss in with_graph):
             raise Wrong(f"losses are {with_graph}")
@@ -100,7 +123,7 @@ class First:
             raise Wrong(f"losses with a graph are {with_graph}, without {without}")
         if summary["device_bytes"] != planned:
             raise Wrong(f"the arena has {summary['device_bytes']} bytes, the plan says {planned}")
-        return f"a step takes {1e3 * min(seconds):.1f} ms as a graph, {1e3 * min(slower):.1f} ms enqueued; losses {with_graph[0]} to {with_graph[-1]}{refused}"
+        return f"a step takes {1e3 * min(seconds):.1f} ms as a graph, {1e3 * min(slower):.1f} ms enqueued; losses {with_graph[0]} to {with_graph[-1]}; {fallbacks(text)}{free_memory()}{refused}"
 
     def profile(self):
         trace = self.out / "trace.json"
@@ -122,8 +145,8 @@ class First:
         shutil.copy(self.plan, tuned)
         sum_of_products = self.run([self.bin / "ds-run", "--tune", tuned]).splitlines()
         last = [line for line in sum_of_products if line.startswith(f"{tuned}: ")][-1].removeprefix(f"{tuned}: ")
-        expected, before, _ = self.train("own-choice")
-        losses, after, _ = self.train("tuned", plan=tuned)
+        expected, before, *_ = self.train("own-choice")
+        losses, after, *_ = self.train("tuned", plan=tuned)
         if losses != expected:
             raise Wrong(f"losses with the tuned plan are {losses}, without {expected}")
         return f"a step takes {1e3 * min(after):.1f} ms tuned, {1e3 * min(before):.1f} ms by cuBLASLt's own choices; {last}"
@@ -141,29 +164,51 @@ class First:
         if not shutil.which("compute-sanitizer"):
             return "skipped: compute-sanitizer is not there"
         for tool in SANITIZERS:
-            self.run(sanitizer_command(tool, self.bin, self.case_plans))
+            try:
+                self.run(sanitizer_command(tool, self.bin, self.case_plans))
+            except Wrong as why:
+                if "ERROR SUMMARY" not in Path(self.log.name).read_text():  # it did not come to look at anything
+                    return f"skipped: compute-sanitizer does not work here: {why}"
+                raise
         return f"{' and '.join(SANITIZERS)} found nothing"
 
 
+def fallbacks(text):
+    """Of what no library took a call, by ds-run's notes."""
+    named = sorted(set(re.findall(r"note: (.*?) is run by our own slower kernel", text)))
+    return f"fallbacks {len(named)}" + (f": {', '.join(named)}" if named else "")
+
+
+def free_memory():
+    """What is free behind a run, where the driver's tool says it; `info` has what was free before."""
+    if not shutil.which("nvidia-smi"):
+        return ""
+    done = subprocess.run(["nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader"], text=True, capture_output=True, timeout=20)
+    return f"; {done.stdout.splitlines()[0]} free behind it" if done.returncode == 0 and done.stdout else ""
+
+
 # name: seconds that it may take
-PARTS = {"info": 30, "bfloat16": 90, "step": 150, "profile": 90, "tune": 120, "kernels": 120, "cases": 300, "speed": 400, "speed-xl": 500, "sanitizer": 300}
+PARTS = {"info": 30, "step": 150, "profile": 90, "tune": 120, "bfloat16": 90,
+         "speed": 300, "kernels": 120, "sanitizer": 100, "cases": 300, "speed-xl": 500}
+CALLS = {"first": list(PARTS)[:5], "second": list(PARTS)[5:]}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", type=Path)
     parser.add_argument("cases", type=Path, help="what gpu_cases.py made")
-    parser.add_argument("plans", type=Path, help="what gpu_step.py --prepare made")
+    parser.add_argument("plans", type=Path, help="what gpu_plans.sh made")
     parser.add_argument("parts", nargs="*", metavar="PART", help="default: all")
     parser.add_argument("--out", type=Path, default=Path("gpu-first"), help="folder (%(default)s)")
     parser.add_argument("--minutes", type=float, default=9, help="after which no part runs (%(default)s)")
     args = parser.parse_intermixed_args()
-    for name in args.parts:
+    parts = [part for name in args.parts for part in CALLS.get(name, [name])] or list(PARTS)
+    for name in parts:
         if name not in PARTS:
-            parser.error(f"there is no part {name}; there are {', '.join(PARTS)}")
+            parser.error(f"there is no part {name}; there are {', '.join([*CALLS, *PARTS])}")
     args.out.mkdir(parents=True, exist_ok=True)
     first, end, failed = First(args), time.monotonic() + 60 * args.minutes, False
-    for name in args.parts or PARTS:
+    for name in parts:
         left = end - time.monotonic()
         if left < 1:
             print(f"{name}: not run, the {args.minutes:g} minutes are over", flush=True)
@@ -181,6 +226,7 @@ def main():
             print(json.dumps({"part": name, "seconds": round(seconds, 1), "failed": wrong} if wrong else
                              {"part": name, "seconds": round(seconds, 1), "found": found}), file=results)
         print(f"{name}: {'FAILED: ' + wrong if wrong else found} ({seconds:.0f} s)", flush=True)
+        first.keep()
     sys.exit(failed)
 
 

@@ -1,8 +1,9 @@
 //===- attention_chunks.h - heads of attention_grad that cuDNN takes at once //
 //
-// cuDNN below 9.25 adds dq's parts in a fixed order on Hopper by keeping a number for each score: 2 bytes for each head,
-// query and key, which for one batch of Llama 8B at 8192 tokens is 4 GiB. Heads are independent of each other, so its
-// graph may run for some of them, again and again, with the same bits. cuDNN's guide to scaled dot product attention.
+// cuDNN below 9.25 adds dq's parts in a fixed order on Hopper by keeping a number for each score: 2 bytes for each
+// head, query and key, which for one batch of Llama 8B at 8192 tokens is 4 GiB. Heads are independent of each other, so
+// its graph may run for some of them, again and again, with the same bits. cuDNN's guide to scaled dot product
+// attention.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

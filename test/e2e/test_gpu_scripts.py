@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 
 import numpy
 import pytest
@@ -72,8 +73,10 @@ def test_the_bench_refuses_a_machine_without_a_gpu(tools, tmp_path):
 
 @pytest.fixture(scope="module")
 def first_plans(tools, tmp_path_factory):
-    """What gpu_step.py --prepare makes, of a tiny model."""
-    folder = tmp_path_factory.mktemp("plans")
+    """What gpu_plans.sh makes, of a tiny model."""
+    plans = tmp_path_factory.mktemp("plans")
+    folder = plans / "h100"
+    folder.mkdir()
     plan = folder / "small-bfloat16.dsplan"
     config = write_config(folder / "ds_config.json", 1, 2, bf16={"enabled": True})
     tools("ds-opt", "compile", REPOSITORY / "test/e2e/hazards/good-gpt2", "--config", config, "--machine", "h100x8", "-o", plan)
@@ -81,7 +84,13 @@ def first_plans(tools, tmp_path_factory):
     plan.with_suffix(".json").write_text(json.dumps({"arena_bytes": report["memory"]["device"]["arena_bytes"], "commands": report["commands_of_step"]}))
     tokens = numpy.random.default_rng(0).integers(0, 8, (64, 4), dtype=numpy.int64)
     save_file({"input_ids": tokens, "labels": tokens}, folder / "small.safetensors")
-    return folder
+    shutil.copytree(folder, plans / "h200")
+    return plans
+
+
+def summary_of(told, part):
+    """The line of a part."""
+    return next(line for line in told.splitlines() if line.startswith(f"{part}: "))
 
 
 def first(binaries, plans, out, *parts, minutes=5):
@@ -95,8 +104,8 @@ def test_first_contact(first_plans, tmp_path):
     code, told, results = first(FAKE_CUDA, first_plans, tmp_path, "info", "step", "profile", "tune")
     assert code == 0, told
     assert [result["part"] for result in results] == ["info", "step", "profile", "tune"]
-    assert results[0]["found"].startswith("gpu 0") and "as a graph" in results[1]["found"]
-    planned = {one["kernel"] for one in json.loads((first_plans / "small-bfloat16.json").read_text())["commands"]}
+    assert results[0]["found"].startswith("gpu 0") and "cuBLASLt 13.1.0" in results[0]["found"] and "as a graph" in results[1]["found"]
+    planned = {one["kernel"] for one in json.loads((first_plans / "h100" / "small-bfloat16.json").read_text())["commands"]}
     measured = {line.split()[0] for line in (tmp_path / "profile.log").read_text().split("by the model")[1].strip().splitlines()}
     assert {"matmul", "adamw"} <= measured & planned
     assert "products run another algorithm where the GPU is" in results[3]["found"]
@@ -106,14 +115,15 @@ def test_first_contact_goes_on_where_a_library_refuses(first_plans, tmp_path, mo
     monkeypatch.setenv("DS_FAKE_CUDNN", "0")
     code, told, results = first(FAKE_CUDA, first_plans, tmp_path, "step", "profile")
     assert code == 0, told
-    assert "; not strict, since ds-run ended with 1: error: " in results[0]["found"] and "packed_attention" in results[0]["found"]
+    assert "; not strict, since ds-run ended with 1: error: " in results[0]["found"]
+    assert "fallbacks 2: kernel 'packed_attention' in bfloat16, kernel 'packed_attention_grad' in bfloat16" in results[0]["found"]
 
 
 def test_first_contact_finds_an_arena_of_other_bytes(first_plans, tmp_path):
     plans = first_plans.with_name("other-plans")  # from which the model is as far away
     shutil.copytree(first_plans, plans)
-    expected = json.loads((plans / "small-bfloat16.json").read_text())
-    (plans / "small-bfloat16.json").write_text(json.dumps({**expected, "arena_bytes": 1}))
+    expected = json.loads((plans / "h100" / "small-bfloat16.json").read_text())
+    (plans / "h100" / "small-bfloat16.json").write_text(json.dumps({**expected, "arena_bytes": 1}))
     code, told, results = first(FAKE_CUDA, plans, tmp_path / "out", "step", "info")
     assert code == 1 and results[0]["failed"].endswith("bytes, the plan says 1")
     assert "found" in results[1], "no part keeps the next from running"
@@ -126,6 +136,8 @@ def test_first_contact_ends_in_time(first_plans, tmp_path):
         (binaries / name).write_text("#!/bin/sh\necho begun; [ $1 = info ] && sleep 100; echo all passed\n")
         (binaries / name).chmod(0o755)
     code, told, results = first(binaries, first_plans, tmp_path / "out", "bfloat16", "info", "kernels", minutes=0.05)
-    assert code == 1 and results[0]["found"] == "all passed"
+    assert code == 1 and results[0]["found"] == "all passed; fallbacks 0"
     assert results[1]["failed"] == "ds-run did not end in time" and (tmp_path / "out" / "info.log").read_text() == "begun\n"
+    with tarfile.open(tmp_path / "out.tar.gz") as kept:
+        assert "out/info.log" in kept.getnames()
     assert "kernels: not run, the 0.05 minutes are over" in told
