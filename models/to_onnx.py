@@ -51,26 +51,28 @@ def write(weights: Path, like: Path, out: Path, folder: Path | None) -> str:
     """What was written, as a sentence."""
     model, external = load(like)
     values = tensors_of(weights)
+    adapters = take_adapters(values, model.graph)
     places = Places(model.graph)
     copies = places.transposed_copies(values)
     placed = set()
     for name, (value, names) in values.items():
-        for tensor in [place for each in names if (place := places.take(each))]:
-            put(tensor, value, name, like)
+        for each, tensor in [(each, place) for each in names if (place := places.take(each))]:
+            put(tensor, adapters[name].merged(value, each) if name in adapters else value, name, like)
             placed.add(name)
     if folder and placed < values.keys():
-        placed |= put_by_value(places, {name: value for name, (value, _) in values.items() if name not in placed}, folder, values.keys(), like)
+        absent = {name: value for name, (value, _) in values.items() if name not in placed}
+        placed |= put_by_value(places, absent, folder, values.keys(), like, adapters)
     if missing := values.keys() - placed:
         raise Refusal(f"--like {like} has no place for {len(missing)} of the {len(values)} tensors of the run: {listed(missing)}; give the file that was "
                       f"trained, and with --weights FOLDER the folder in which ds-opt found their names")
     for table, copy in copies:
         put(copy, values[table][0].T, table, like)
     save(model, external, like, out)
-    said = f"wrote {out}: {len(placed)} tensors of the run"
+    said = f"wrote {out}: {len(placed)} tensors of the run" + (f", with the adapters of {len(adapters)} merged into them" if adapters else "")
     return said + (f"; {listed(copy.name for _, copy in copies)} again as the transposed copy of {listed(table for table, _ in copies)}" if copies else "")
 
 
-def put_by_value(places, values: dict, folder: Path, names, like: Path) -> set:
+def put_by_value(places, values: dict, folder: Path, names, like: Path, adapters: dict) -> set:
     """Writes tensors under the names of a folder to where the file has the folder's values: an exporter has renamed them, transposed them or cut them
     into runs of rows. Returns the names of those that are there as a whole."""
     from onnx import TensorProto, numpy_helper
@@ -87,7 +89,8 @@ def put_by_value(places, values: dict, folder: Path, names, like: Path) -> set:
             raise Refusal(f"--weights {folder}: {name} of {like} has the values of {len(found)} of its tensors, {listed(found)}, and nothing says which it is; "
                           f"compile without --weights, and train under the file's own names")
         for each, part in found.items():
-            put(tensor, part(values[each]), each, like)
+            value = values[each]
+            put(tensor, part(adapters[each].merged(value, name, is_turning(part, value)) if each in adapters else value), each, like)
             held[each] += stands.size
     return {name for name, count in held.items() if count >= values[name].size}
 
@@ -131,6 +134,55 @@ def part_of(original, stands):
                 if numpy.array_equal(original[begin:begin + len(rows)], rows):
                     return lambda new: new[begin:begin + len(rows)].T if turned else new[begin:begin + len(rows)]
     return None
+
+
+def is_turning(part, value) -> bool:
+    """Whether `part_of` of a matrix with several columns transposes it."""
+    import numpy
+
+    row = part(numpy.arange(value.size).reshape(value.shape)).ravel() if value.ndim == 2 else []
+    return len(row) > 1 and row[1] - row[0] != 1
+
+
+class Adapter:
+    """A [rank, inputs] and B [outputs, rank] of a weight that multiplies activations; `graph` says which way it lies."""
+
+    def __init__(self, a, b, graph):
+        self.a, self.b, self.graph = a, b, graph
+
+    def merged(self, value, name: str, turned=False):
+        """W + B A in double precision, as W is stored: `name` is its tensor of the graph, which is `turned` beside it."""
+        import numpy
+
+        change = self.b.astype(numpy.float64) @ self.a.astype(numpy.float64)
+        if value.shape != change.shape or (value.shape[0] == value.shape[1] and has_inputs_first(self.graph, name) != turned):
+            change = change.T
+        return value.astype(numpy.float64) + change
+
+
+def take_adapters(values: dict, graph) -> dict:
+    """{the name of a weight: its adapter}, which `values` then has no more. Those of the file itself stay what they are."""
+    found, own = {}, {tensor.name for tensor in graph.initializer}
+    for name in [each for each in values if {f"{each}.lora_A", f"{each}.lora_B"} <= values.keys() - own]:
+        (a, _), (b, _) = values.pop(f"{name}.lora_A"), values.pop(f"{name}.lora_B")
+        found[name] = Adapter(a, b, graph)
+    return found
+
+
+def has_inputs_first(graph, name: str) -> bool:
+    """Whether rows of a square matrix are inputs, by the first product that reads it."""
+    turned = {name: False}
+    for node in graph.node:
+        for index, each in enumerate(node.input):
+            if each not in turned:
+                continue
+            if node.op_type in ("Transpose", "Identity", "Cast"):
+                turned[node.output[0]] = turned[each] != (node.op_type == "Transpose")
+            elif node.op_type in ("MatMul", "Gemm") and index < 2:
+                flags = {attribute.name: attribute.i for attribute in node.attribute}
+                return ((index == 1) != bool(flags.get("transB" if index else "transA"))) != turned[each]
+    raise Refusal(f"{name} is square, and no MatMul or Gemm of the graph says which of its dimensions are inputs, so its adapter cannot be merged; "
+                  f"inline the model's functions (onnx.inliner), compile that file and train again")
 
 
 def load(path: Path):

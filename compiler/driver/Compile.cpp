@@ -222,6 +222,10 @@ static OwningOpRef<ModuleOp> importModel(const CompileRequest &request, const co
   if (!config.fp16)
     requireLossScale(*module, request.model.path);
   options.ownAlgorithm = checkOptimizer(config, *module, request.overrides.fileName);
+  if (options.ownAlgorithm && options.adapters.rank != 0)
+    throw Error("--lora " + std::to_string(options.adapters.rank) +
+                    ": the model brings its own training algorithm (training_info), which updates no adapters",
+                "give the forward graph alone");
   runPipeline(*module, "simplification", buildSimplifyPipeline, options, diagnostics);
   return module;
 }

@@ -144,6 +144,10 @@ CompileOptions ds::driver::compileOptions(const CompileRequest &request, const c
                                           const config::Machine &machine) {
   CompileOptions options;
   options.device = machine.device == "cuda" ? kernels::Device::Cuda : kernels::Device::Cpu;
+  if (const import::ImportOptions &model = request.model; model.loraRank != 0)
+    options.adapters = {.rank = model.loraRank,
+                        .targets = model.loraTargets,
+                        .trainable = {model.trainable.begin(), model.trainable.end()}};
   options.optimizer = optimizerOptions(config);
   options.microbatches = config.accumulationSteps;
   options.dataParallel = config.ranks;

@@ -83,6 +83,8 @@ void ds::driver::recordSources(const CompileRequest &request, const std::vector<
   sources.mutable_overrides()->Assign(sets.begin(), sets.end());
   sources.mutable_trainable()->Assign(request.model.trainable.begin(), request.model.trainable.end());
   sources.mutable_frozen()->Assign(request.model.frozen.begin(), request.model.frozen.end());
+  sources.set_lora_rank(uint32_t(request.model.loraRank));
+  sources.set_lora_targets(request.model.loraTargets);
   sources.mutable_flags()->Assign(request.flags.begin(), request.flags.end());
   for (const std::string &pass : request.without)
     sources.add_flags("--without=" + pass);

@@ -38,7 +38,8 @@ OwningOpRef<ModuleOp> GraphImporter::run() {
   const std::vector<const FlatNode *> nodes = neededNodes(roots, needed);
   if (options_.results == ImportOptions::Results::Loss) {
     checkStateIsCarried(graph_, metadata_, needed);
-    variables_.checkNotMerged();
+    if (options_.loraRank == 0) // else they are frozen, as they were written
+      variables_.checkNotMerged();
   }
   countUses(nodes);
   for (const std::string &root : roots)
@@ -63,7 +64,7 @@ OwningOpRef<ModuleOp> GraphImporter::run() {
   if (const std::string note = whatIsNotSaid(model_.proto, graph_, metadata_);
       !note.empty() && options_.results == ImportOptions::Results::Loss && !algorithm_.present)
     emitRemark(NameLoc::get(StringAttr::get(&context_, options_.path))) << note;
-  for (const std::string &note : variables_.weightNotes())
+  for (const std::string &note : variables_.weightNotes(options_.loraRank == 0))
     emitRemark(NameLoc::get(StringAttr::get(&context_, options_.path))) << note;
   return std::move(module_);
 }

@@ -22,6 +22,10 @@ struct ImportOptions {
   std::map<std::string, int64_t> dims;
   /// Regular expressions over the names of initializers: which are trained, and which are not.
   std::vector<std::string> trainable, frozen;
+  /// Low-rank adapters, which ds-add-adapters puts in: a rank other than 0, and a regular expression over names of
+  /// weights. What is trained is then not what the importer says.
+  int64_t loraRank = 0;
+  std::string loraTargets;
   /// What @forward returns: the loss, to train; or every output of the graph as it is, for what only runs the graph.
   enum class Results { Loss, Outputs };
   Results results = Results::Loss;

@@ -333,9 +333,9 @@ static std::string guess(const std::deque<Variable> &variables) {
          "; --trainable REGEX and --frozen REGEX say otherwise, and ds-opt import MODEL --parameters says why";
 }
 
-std::vector<std::string> Variables::weightNotes() const {
+std::vector<std::string> Variables::weightNotes(bool trains) const {
   std::vector<std::string> absent, notes;
-  if (const std::string sentence = roles_.empty() ? "" : guess(variables_); !sentence.empty())
+  if (const std::string sentence = trains && !roles_.empty() ? guess(variables_) : ""; !sentence.empty())
     notes.push_back(sentence);
   if (weights_.empty())
     return notes;

@@ -60,9 +60,9 @@ public:
   const Constant &constant(Variable &variable);
   /// Where the first value comes from, as an attribute of train.variable.
   mlir::Attribute source(mlir::MLIRContext *context, Variable &variable);
-  /// What people should know of how --weights was read, a sentence each. Throws Failure where it has nothing for the
-  /// model.
-  std::vector<std::string> weightNotes() const;
+  /// What people should know of how --weights was read, a sentence each, and where `trains`, of what is trained. Throws
+  /// Failure where --weights has nothing for the model.
+  std::vector<std::string> weightNotes(bool trains) const;
   /// Refuses scales and biases that perhaps were several before equal ones were merged.
   void checkNotMerged() const;
 

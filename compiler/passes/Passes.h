@@ -58,6 +58,7 @@ struct CompileOptions {
   kernels::Device device = kernels::Device::Cpu;
   std::string isa = "sm_80";        ///< on CUDA: what the device has at least
   bool tf32 = false;                ///< on CUDA, float32 factors of products may be rounded to TF32
+  AddAdaptersOptions adapters;      ///< of rank 0: none
   InsertOptimizerOptions optimizer; ///< but for the micro-batches
   std::string narrow;               ///< compute with "bf16" or "f16", state stays f32; "": as the file says
   ScaleLossOptions lossScale;       ///< of f16

@@ -27,6 +27,8 @@ void buildSimplifyPipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createExpandGradients());
   // Import leaves transposes of transposes and scalings by one.
   pm.addPass(createCanonicalizerPass());
+  if (options.adapters.rank != 0) // of the products that the file has
+    pm.addPass(createAddAdapters(options.adapters));
   // Before differentiation, so that the gradients too read weights as they are stored and carry no extra sums.
   addOptional(pm, options, createFoldTransposes());
   addOptional(pm, options, createFuseBias());

@@ -2,6 +2,7 @@
 #include "compiler/sources/FirstValues.h"
 
 #include "compiler/import/files/Files.h"
+#include "compiler/sources/Adapters.h"
 #include "compiler/sources/LossScale.h"
 #include "compiler/sources/ModelFile.h"
 #include "compiler/sources/Sources.h"
@@ -57,7 +58,10 @@ public:
 
   Claim require() {
     uint64_t inFiles = 0, given = 0, drawn = 0, folded = 0;
+    const Adapters adapters(plan_, model_);
     for (const proto::Variable &variable : plan_.variables()) {
+      if (adapters.contains(variable))
+        continue;
       const auto tensor = model_.tensors.find(variable.name());
       if (variable.kind() == proto::Variable::OPTIMIZER || variable.kind() == proto::Variable::GRADIENT)
         requireZero(variable);

@@ -1,6 +1,7 @@
 //===- Weights.cpp - whether a plan trains the parameters of its model ----===//
 #include "compiler/sources/Weights.h"
 
+#include "compiler/sources/Adapters.h"
 #include "compiler/sources/AttachedLoss.h"
 #include "compiler/sources/FirstValues.h"
 #include "compiler/sources/InputLimits.h"
@@ -119,8 +120,14 @@ Claim parameters(const proto::Plan &plan, const ModelFile &model, const std::str
   std::set<std::string> known, averaged;
   for (const proto::ReferenceOp *op : opsOf(plan, "train.update_average"))
     averaged.insert(plan.variables(int(op->variables(0))).name());
+  const Adapters adapters(plan, model);
+  const bool adapts = plan.sources().lora_rank() > 0;
   size_t trained = 0, rewritten = 0;
   for (const proto::Variable &variable : plan.variables()) {
+    if (adapters.contains(variable)) {
+      known.insert(variable.name()), ++rewritten;
+      continue;
+    }
     const auto tensor = model.tensors.find(variable.name());
     const bool matched = isMatched(plan, variable, model, planFolder);
     if (variable.kind() == proto::Variable::PARAMETER && tensor == model.tensors.end() && !matched)
@@ -136,11 +143,14 @@ Claim parameters(const proto::Plan &plan, const ModelFile &model, const std::str
       continue;
     requireKind(plan, variable, model, averaged, matched && model.parameters.contains(variable.name()));
     std::optional<bool> wanted = trainedByOption(plan, variable.name());
+    if (!wanted && adapts)
+      wanted = false;
     if (!wanted && model.trainable)
       wanted = model.trainable->contains(variable.name());
     if (wanted && *wanted != variable.trainable())
-      throw Error(variable.name() + " is " + (variable.trainable() ? "" : "not ") +
-                  "trained by the plan, but the model says otherwise (deepstatic.trainable)");
+      throw Error(variable.name() + " is " + (variable.trainable() ? "" : "not ") + "trained by the plan, but " +
+                  (adapts ? "--lora freezes what --trainable does not name"
+                          : "the model says otherwise (deepstatic.trainable)"));
     trained += variable.trainable();
   }
   if (model.trainable)
@@ -151,7 +161,8 @@ Claim parameters(const proto::Plan &plan, const ModelFile &model, const std::str
   return {"parameters", std::to_string(known.size() - rewritten) +
                             " parameters and buffers have the model's names, kinds, types, shapes and ties; " +
                             std::to_string(trained) + " are trained" +
-                            (model.trainable || model.bringsAlgorithm
+                            (adapts ? ", as --lora says"
+                             : model.trainable || model.bringsAlgorithm
                                  ? ", as the model says"
                                  : "; the model does not say which, so this is the plan's word")};
 }
@@ -214,6 +225,8 @@ Claim inputs(const proto::Plan &plan, const ModelFile &model) {
 std::vector<Claim> requireWeights(const proto::Plan &plan, const ModelFile &model, const Places &places,
                                   const std::string &planFolder) {
   std::vector<Claim> claims = {parameters(plan, model, planFolder)};
+  if (std::optional<Claim> adapters = Adapters(plan, model).require())
+    claims.push_back(*std::move(adapters));
   if (!model.bringsAlgorithm) // whose initialization is a graph of its own
     claims.push_back(requireFirstValues(plan, model, places, planFolder));
   claims.push_back(inputs(plan, model));

@@ -61,9 +61,9 @@ std::map<std::string, LowRankAdapter> findAdapters(const SavedWeights &weights, 
     const std::string ending = ".lora_A";
     if (!name.ends_with(ending))
       continue;
-    const std::string layer = name.substr(0, name.size() - ending.size());
-    const auto part = [&](const char *what) { return find(layer + "." + what); };
-    const Tensor *down = find(name), *up = part("lora_B"), *weight = part("weight");
+    const std::string stem = name.substr(0, name.size() - ending.size()), last = ".weight"; // a layer, or its weight
+    const std::string layer = stem.ends_with(last) ? stem.substr(0, stem.size() - last.size()) : stem;
+    const Tensor *down = find(name), *up = find(stem + ".lora_B"), *weight = find(layer + last);
     if (down == nullptr || up == nullptr || weight == nullptr || up->shape[1] != down->shape[0])
       continue;
     const Shape plain = {up->shape[0], down->shape[1]}, transposed = {plain[1], plain[0]};

@@ -4,7 +4,8 @@
 //   LAYER.weight   W [outputs, inputs], or of transformers' Conv1D [inputs, outputs]
 //   LAYER.lora_A   A [rank, inputs]
 //   LAYER.lora_B   B [outputs, rank]
-// as models/export.py --lora names them. Merged, W becomes W + B A.
+// as models/export.py --lora names them; ds-opt compile --lora calls the latter two LAYER.weight.lora_A and
+// LAYER.weight.lora_B. Merged, W becomes W + B A.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

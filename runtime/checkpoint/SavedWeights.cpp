@@ -97,10 +97,11 @@ void SavedWeights::read(const Tensor &tensor, uint64_t first, uint64_t count, co
   }
 }
 
-void exportSafetensors(const SavedWeights &weights, const std::string &path) {
+static void writeTensors(const SavedWeights &weights, const std::vector<SavedWeights::Tensor> &chosen,
+                         const std::string &path) {
   std::vector<TensorToWrite> tensors;
   std::map<std::string, std::string> metadata = {{"format", "pt"}};
-  for (const SavedWeights::Tensor &tensor : weights.tensors()) {
+  for (const SavedWeights::Tensor &tensor : chosen) {
     tensors.push_back({.name = tensor.name,
                        .dtype = tensor.dtype,
                        .shape = tensor.shape,
@@ -112,6 +113,21 @@ void exportSafetensors(const SavedWeights &weights, const std::string &path) {
   }
   std::ranges::sort(tensors, {}, &TensorToWrite::name); // as --export, so that files of equal weights are equal
   writeSafetensors(path, tensors, metadata);
+}
+
+void exportSafetensors(const SavedWeights &weights, const std::string &path) {
+  writeTensors(weights, weights.tensors(), path);
+}
+
+void exportAdapters(const SavedWeights &weights, const std::string &path) {
+  std::vector<SavedWeights::Tensor> adapters;
+  for (const SavedWeights::Tensor &tensor : weights.tensors())
+    if (tensor.name.ends_with(".lora_A") || tensor.name.ends_with(".lora_B"))
+      adapters.push_back(tensor);
+  if (adapters.empty())
+    throw Error("--adapter: " + weights.path() + " has no low-rank adapters (WEIGHT.lora_A and WEIGHT.lora_B, as " +
+                "ds-opt compile --lora names them); leave out --adapter");
+  writeTensors(weights, adapters, path);
 }
 
 } // namespace ds::runtime

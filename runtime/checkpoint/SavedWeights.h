@@ -57,4 +57,7 @@ private:
 /// Writes one safetensors file as --export does. Throws ds::Error.
 void exportSafetensors(const SavedWeights &weights, const std::string &path);
 
+/// The same of low-rank adapters alone. Throws ds::Error, also where there are none.
+void exportAdapters(const SavedWeights &weights, const std::string &path);
+
 } // namespace ds::runtime

@@ -204,6 +204,11 @@ void PlanningArguments::add(CLI::App &app) {
   app.add_option("--set", sets, "key.path=value: overrides one configuration key");
   app.add_option("--device-memory", deviceMemory, "of one rank, e.g. 2GiB");
   app.add_option("--host-memory", hostMemory, "of one rank");
+  CLI::Option *rank = app.add_option("--lora", lora,
+                                     "the rank of adapters beside every weight that activations are multiplied with: "
+                                     "they are trained, and all else is "
+                                     "frozen but what --trainable names");
+  app.add_option("--lora-targets", loraTargets, "which weights, a regular expression over their names")->needs(rank);
   app.add_option("--without", without, "leave out a pass that only makes the plan better, to compare; repeatable");
 }
 
@@ -220,6 +225,10 @@ std::vector<NamedPath> PlanningArguments::inputs() const {
 driver::CompileRequest PlanningArguments::request() const {
   driver::CompileRequest result;
   result.model = model.options();
+  if (lora && *lora < 1)
+    throw Error("--lora " + std::to_string(*lora) + " is no rank; give 1 or more, as in --lora 8");
+  result.model.loraRank = lora.value_or(0);
+  result.model.loraTargets = loraTargets;
   result.lengths = model.lengths();
   result.configPath = config;
   result.overrides.fileName = config;
@@ -258,6 +267,8 @@ driver::CompileRequest requestOf(const plan::proto::Plan &plan, const sources::P
   if (model.weights.empty() && !asked.weights().empty())
     model.weights = (folder / asked.weights()).lexically_normal().string();
   request.model = model.options();
+  request.model.loraRank = asked.lora_rank();
+  request.model.loraTargets = asked.lora_targets();
   request.model.dims.erase("batch"); // among the overrides
   if (!plan.dimension().empty())
     request.model.dims[plan.dimension()] = int64_t(plan.size());

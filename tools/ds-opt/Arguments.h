@@ -8,7 +8,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +35,8 @@ struct ModelArguments {
 /// The options of everything that plans.
 struct PlanningArguments {
   ModelArguments model;
-  std::string config, machine, deviceMemory, hostMemory;
+  std::string config, machine, deviceMemory, hostMemory, loraTargets;
+  std::optional<int64_t> lora;
   std::vector<std::string> sets, without;
 
   void add(CLI::App &app);

@@ -17,6 +17,7 @@ void addExport(CLI::App &root, ExportArguments &asked) {
       "  ds-run export run --hf trained --like llama-saved   # types, shards, configuration, tokenizer of "
       "llama-saved\n"
       "  ds-run export run --hf lora --like llama-saved --adapter   # what --lora trained, as peft loads it\n"
+      "  ds-run export run -o lora.safetensors --adapter    # what ds-opt compile --lora trained\n"
       "  ds-run export run --onnx trained.onnx --like model.onnx   # the graph of model.onnx with the trained "
       "values\n\n"
       "docs/hugging-face.md and docs/any-onnx.md have examples.");
@@ -26,12 +27,13 @@ void addExport(CLI::App &root, ExportArguments &asked) {
   CLI::Option *onnx = app.add_option("--onnx", asked.onnx, "an ONNX file; needs python3 with the package onnx");
   CLI::Option *like =
       app.add_option("--like", asked.like, "what was trained: for --hf its folder, for --onnx its file");
-  CLI::Option *adapter = app.add_flag("--adapter", asked.adapter, "low-rank adapters alone, rather than merged");
+  CLI::Option *adapter =
+      app.add_flag("--adapter", asked.adapter, "of --hf and -o: low-rank adapters alone, rather than merged");
   CLI::Option *weights = app.add_option("--weights", asked.weights,
                                         "of --onnx: what --weights was for ds-opt, where it found names there");
   weights->needs(onnx);
-  file->excludes(folder)->excludes(onnx)->excludes(like)->excludes(adapter);
-  adapter->needs(folder);
+  file->excludes(folder)->excludes(onnx)->excludes(like);
+  adapter->excludes(onnx);
   folder->needs(like)->excludes(onnx);
   onnx->needs(like);
 }

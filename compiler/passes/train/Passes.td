@@ -4,6 +4,33 @@
 
 include "compiler/passes/base/PassBase.td"
 
+def AddAdapters : DsPass<"ds-add-adapters"> {
+  let summary = "put low-rank adapters beside frozen weights";
+  let description = [{
+    ```mlir
+    train.variable parameter @w : tensor<8x4xf32> from #train.file<"w", 0, 128> {trainable}
+    %w = train.read @w : tensor<8x4xf32>
+    %y = train.matmul %x, %w : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+    // becomes, of rank 2
+    train.variable parameter @w : tensor<8x4xf32> from #train.file<"w", 0, 128>
+    train.variable parameter @w.lora_A : tensor<2x8xf32> from #train.random<"uniform", 0.0, 0.3535> {trainable}
+    train.variable parameter @w.lora_B : tensor<4x2xf32> from #train.fill<0.0> {trainable}
+    %0 = train.matmul %x, %w : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+    %1 = train.matmul %x, %a transposed : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x2xf32>
+    %2 = train.matmul %1, %b transposed : (tensor<2x2xf32>, tensor<4x2xf32>) -> tensor<2x4xf32>
+    %y = train.add %0, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+    ```
+    Of every product of an activation with a parameter that is a matrix, whichever way it lies; a parameter that several products
+    read has one adapter. All others are frozen, but for `trainable`. Without `targets`, a weight that something else reads, or that
+    is smaller than the rank, has none; with them it is refused. Cf. LoRA (Hu et al. 2021) and peft.
+  }];
+  let options = [
+    Option<"rank", "rank", "int64_t", "0", "inner dimension of every adapter">,
+    Option<"targets", "targets", "std::string", "\"\"", "which weights, a regular expression over names; empty: all that can">,
+    ListOption<"trainable", "trainable", "std::string", "regular expressions: parameters that are trained all the same">
+  ];
+}
+
 def FoldTransposes : DsPass<"ds-fold-transposes"> {
   let summary = "let products read a transposed operand in place";
   let description = [{
