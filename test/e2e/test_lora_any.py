@@ -78,7 +78,7 @@ def run(tools, plan, *flags, steps=STEPS):
 def trained(tools, model, data):
     """(plan, adapters at first, losses, weights after)."""
     plan, said = compiled(tools, model, "lora")
-    assert said.splitlines()[-1].endswith(f"{model}: --lora 2: 6 weights have adapters, and all else is frozen") and "is trained: " not in said
+    assert said.splitlines()[-1].endswith(f"{model}: --lora 2: 6 weights have adapters: 'query', 'key.weight', 'value' and 3 more; all else is frozen") and "is trained: " not in said
     still, _ = compiled(tools, model, "still", "--set", "optimizer.params.lr=0")
     first = run(tools, still, steps=1)[1]
     return plan, {name: value for name, value in first.items() if ".lora_" in name}, *run(tools, plan)
@@ -169,7 +169,7 @@ def test_ranks_compute_the_same_bits(trained, tools, model, zero, flags, more):
 def test_bf16_and_what_is_trained_whole(trained, tools, model):
     """--trainable wins: what it names is trained as it is, and has no adapter."""
     plan, said = compiled(tools, model, "whole", "--trainable", "^head$|bias", "--lora-targets", "^(query|up.weight)$", bf16={"enabled": True})
-    assert "2 weights have adapters, and all else is frozen but for --trainable" in said
+    assert "2 weights have adapters: 'query', 'up.weight'; all else is frozen but for --trainable" in said
     losses, after = run(tools, plan)
     assert {name for name, value in WEIGHTS.items() if not numpy.array_equal(value, after[name])} == {"head", "up.bias"}
     assert {name.rsplit(".lora")[0] for name in after if ".lora_" in name} == {"query", "up.weight"}
@@ -199,7 +199,7 @@ def variable(plan, name):
 @pytest.mark.parametrize("flags, says", [
     (["--lora", 0], "--lora 0 is no rank; give 1 or more"),
     (["--lora", 7, "--lora-targets", "value"], "'value' is 8 x 6, of rank 6 at most; leave it out of --lora-targets"),
-    (["--lora", 9], "no weight can have an adapter: 'query' is 8 x 8, of rank 8 at most and 5 more"),
+    (["--lora", 9], "no weight can have an adapter: 'query' is 8 x 8, of rank 8 at most; 'key.weight' is 8 x 8, of rank 8 at most; "),
     (["--lora", 2, "--lora-targets", "bias"], "--lora-targets 'bias' matches no parameter that products with activations read; there are 'query', 'key.weight', "),
     (["--lora", 2, "--lora-targets", "head", "--trainable", "head"], "'head' is trained as a whole by --trainable"),
 ], ids=["no-rank", "large", "larger", "nothing", "whole"])

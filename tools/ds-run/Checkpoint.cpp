@@ -93,10 +93,9 @@ int exportWeights(const ExportArguments &arguments) {
   const runtime::SavedWeights weights(arguments.source);
   if (!arguments.onnx.empty())
     return exportOnnx(weights, arguments);
-  if (!arguments.output.empty() && arguments.adapter) {
-    runtime::exportAdapters(weights, arguments.output);
-  } else if (!arguments.output.empty()) {
-    runtime::exportSafetensors(weights, arguments.output);
+  if (!arguments.output.empty()) {
+    const auto write = arguments.adapter ? runtime::exportAdapters : runtime::exportSafetensors;
+    write(weights, arguments.output);
   } else {
     const auto write = arguments.adapter ? runtime::writeAdapterFolder : runtime::writeHuggingFaceFolder;
     for (const std::string &note : write(weights, arguments.like, arguments.folder))

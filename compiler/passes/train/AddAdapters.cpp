@@ -15,6 +15,7 @@
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Regex.h"
 
 #include <cmath>
@@ -43,6 +44,12 @@ struct Candidate {
   SmallVector<Use> uses; ///< in program order; the first says which dimension of the weight is called its inputs
   std::string other;     ///< an op that is no product with an activation and reads it too; empty: there is none
 };
+
+std::string firstOf(ArrayRef<std::string> texts, StringRef between) {
+  constexpr size_t most = 3;
+  return llvm::join(texts.take_front(most), between) +
+         (texts.size() > most ? " and " + std::to_string(texts.size() - most) + " more" : "");
+}
 
 /// A matrix, or its transpose.
 struct Factor {
@@ -154,21 +161,17 @@ private:
   }
 
   LogicalResult refuseNothing(const llvm::MapVector<StringAttr, Candidate> &candidates, ArrayRef<std::string> left) {
-    constexpr size_t most = 5;
-    std::string names;
-    size_t count = 0;
+    SmallVector<std::string> names;
     for (const auto &[name, candidate] : candidates)
-      if (!candidate.uses.empty() && count++ < most)
-        names += (names.empty() ? "'" : ", '") + name.str() + "'";
+      if (!candidate.uses.empty())
+        names.push_back("'" + name.str() + "'");
     InFlightDiagnostic error = getOperation().emitError() << "--lora " << rank.getValue() << ": ";
-    if (count == 0)
+    if (names.empty())
       return error << "the model has no product of an activation with a parameter that is a matrix";
     if (targets.empty())
-      return error << "no weight can have an adapter: " << left[0]
-                   << (left.size() > 1 ? " and " + std::to_string(left.size() - 1) + " more" : "");
+      return error << "no weight can have an adapter: " << firstOf(left, "; ");
     return error << "--lora-targets '" << targets.getValue()
-                 << "' matches no parameter that products with activations read; there are " << names
-                 << (count > most ? " and " + std::to_string(count - most) + " more" : "");
+                 << "' matches no parameter that products with activations read; there are " << firstOf(names, ", ");
   }
 
   LogicalResult adapt(train::VariableOp weight, const Candidate &candidate) {
@@ -240,15 +243,16 @@ private:
   }
 
   void note(ArrayRef<std::pair<train::VariableOp, const Candidate *>> chosen, ArrayRef<std::string> left) {
-    constexpr size_t most = 3;
+    SmallVector<std::string> names;
+    for (auto [weight, candidate] : chosen)
+      names.push_back("'" + weight.getSymName().str() + "'");
     InFlightDiagnostic remark = getOperation().emitRemark()
                                 << "--lora " << rank.getValue() << ": " << chosen.size()
-                                << (chosen.size() == 1 ? " weight has an adapter" : " weights have adapters")
-                                << ", and all else is frozen" << (trainable.empty() ? "" : " but for --trainable");
-    for (size_t i = 0; i < std::min(left.size(), most); ++i)
-      remark << (i == 0 ? "; without one: " : "; ") << left[i];
-    if (left.size() > most)
-      remark << " and " << left.size() - most << " more";
+                                << (chosen.size() == 1 ? " weight has an adapter: " : " weights have adapters: ")
+                                << firstOf(names, ", ") << "; all else is frozen"
+                                << (trainable.empty() ? "" : " but for --trainable");
+    if (!left.empty())
+      remark << "; without one: " << firstOf(left, "; ");
   }
 };
 

@@ -14,7 +14,7 @@
 // CHECK-NEXT:  %[[UP:.*]] = train.matmul %[[DOWN]], %[[B]] transposed : (tensor<3x2xf32>, tensor<4x2xf32>) -> tensor<3x4xf32>
 // CHECK-NEXT:  %[[SUM:.*]] = train.add %[[Y]], %[[UP]]
 // CHECK-NEXT:  return %[[SUM]]
-// NOTE:        remark: --lora 2: 1 weight has an adapter, and all else is frozen{{$}}
+// NOTE:        remark: --lora 2: 1 weight has an adapter: 'w'; all else is frozen{{$}}
 module @right {
   train.variable parameter @w : tensor<8x4xf32> from #train.fill<1.0 : f64> {trainable}
   train.variable parameter @b : tensor<4xf32> from #train.fill<0.0 : f64> {trainable}
@@ -64,7 +64,7 @@ module @shared {
 // CHECK:       func.func
 // CHECK:       %[[DOWN:.*]] = train.matmul %{{.*}}, %arg0 : (tensor<2x3xf32>, tensor<3x6xf32>) -> tensor<2x6xf32>
 // CHECK-NEXT:  train.matmul %{{.*}}, %[[DOWN]] : (tensor<4x2xf32>, tensor<2x6xf32>) -> tensor<4x6xf32>
-// NOTE:        remark: --lora 2: 1 weight has an adapter, and all else is frozen; without one: 'table' is read by lookup, too, so its adapter could not be merged; 'thin' is 6 x 1, of rank 1 at most
+// NOTE:        remark: --lora 2: 1 weight has an adapter: 'w'; all else is frozen; without one: 'table' is read by lookup, too, so its adapter could not be merged; 'thin' is 6 x 1, of rank 1 at most
 module @left {
   train.variable parameter @w : tensor<4x3xf32> from #train.fill<1.0 : f64> {trainable}
   train.variable parameter @table : tensor<9x6xf32> from #train.fill<1.0 : f64> {trainable}
