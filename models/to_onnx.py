@@ -51,7 +51,7 @@ def write(weights: Path, like: Path, out: Path, folder: Path | None) -> str:
     """What was written, as a sentence."""
     model, external = load(like)
     values = tensors_of(weights)
-    adapters = take_adapters(values, model.graph)
+    adapters = take_adapters(values, model)
     places = Places(model.graph)
     copies = places.transposed_copies(values)
     placed = set()
@@ -160,13 +160,24 @@ class Adapter:
         return value.astype(numpy.float64) + change
 
 
-def take_adapters(values: dict, graph) -> dict:
+def take_adapters(values: dict, model) -> dict:
     """{the name of a weight: its adapter}, which `values` then has no more. Those of the file itself stay what they are."""
-    found, own = {}, {tensor.name for tensor in graph.initializer}
+    found, own, graph = {}, {tensor.name for tensor in model.graph.initializer}, without_functions(model)
     for name in [each for each in values if {f"{each}.lora_A", f"{each}.lora_B"} <= values.keys() - own]:
         (a, _), (b, _) = values.pop(f"{name}.lora_A"), values.pop(f"{name}.lora_B")
         found[name] = Adapter(a, b, graph)
     return found
+
+
+def without_functions(model):
+    """A graph with the nodes of the model, in which those of its functions stand instead of their calls."""
+    import onnx
+    from onnx.inliner import inline_local_functions
+
+    if not model.functions:
+        return model.graph
+    graph = onnx.GraphProto(name="nodes", node=model.graph.node, input=model.graph.input, output=model.graph.output)
+    return inline_local_functions(onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions, graph=graph)).graph
 
 
 def has_inputs_first(graph, name: str) -> bool:
@@ -182,7 +193,7 @@ def has_inputs_first(graph, name: str) -> bool:
                 flags = {attribute.name: attribute.i for attribute in node.attribute}
                 return ((index == 1) != bool(flags.get("transB" if index else "transA"))) != turned[each]
     raise Refusal(f"{name} is square, and no MatMul or Gemm of the graph says which of its dimensions are inputs, so its adapter cannot be merged; "
-                  f"inline the model's functions (onnx.inliner), compile that file and train again")
+                  "leave it out of --lora-targets, or take the adapters alone (ds-run export -o FILE --adapter)")
 
 
 def load(path: Path):

@@ -70,6 +70,10 @@ constexpr Explanation explanations[] = {
     {"parameters", "Names, types, shapes, ties and what is trained are as the model's file says.",
      "Two weights of one shape have exchanged their names, so the exported file loads without an error, and wrong.",
      ofSources},
+    {"adapters",
+     "Beside each weight that --lora-targets names stand two matrices of the rank that --lora asks for, which begin as "
+     "low-rank adapters do; all else is frozen, but for --trainable.",
+     "B does not begin at zero, so that training begins with another model than the file's.", ofSources},
     {"first_values", "Training begins with the bytes, or by the rules, that the model's file gives.",
      "A norm's scale begins with its bias's zeros.", ofSources},
     {"inputs", "Inputs have the model's names, types and shapes, and labels are the same or the next token as it says.",

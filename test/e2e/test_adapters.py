@@ -101,15 +101,16 @@ def of_run(base, *layers, rank=RANK):
     return {name: value.float() for name, value in base.items()} | adapters
 
 
-@pytest.mark.parametrize("model_type, dtype", [("llama", torch.bfloat16), ("gpt2", torch.float32)])
-def test_adapters_are_merged_or_stand_alone(model_type, dtype, tools, tmp_path):
-    """W + (alpha / r) B A, also of a square W, which lies the other way in GPT-2."""
+@pytest.mark.parametrize("model_type, dtype, ending", [("llama", torch.bfloat16, ""), ("gpt2", torch.float32, ""), ("llama", torch.bfloat16, ".weight")])
+def test_adapters_are_merged_or_stand_alone(model_type, dtype, ending, tools, tmp_path):
+    """W + (alpha / r) B A, also of a square W, which lies the other way in GPT-2. ds-opt compile --lora names them by weights."""
     is_transposed = model_type == "gpt2"
     shapes = {"model.q_proj": (6, 4), "model.square": (5, 5)}
     base = {f"{name}.weight": drawn(*(reversed(shape) if is_transposed else shape), dtype) for name, shape in shapes.items()}
     base["model.norm.weight"] = drawn(1, 4, dtype)
     like = folder_of(tmp_path / "base", model_type, base)
     run = of_run(base, *shapes.items())
+    run = {name.replace(".lora_", f"{ending}.lora_"): value for name, value in run.items()}
     torch_save(run, tmp_path / "w.safetensors")
     said = tools("ds-run", "export", tmp_path / "w.safetensors", "--hf", tmp_path / "merged", "--like", like).stderr
     assert said == "note: the adapters of 2 layers were merged into their weights; with --adapter they are written alone, as peft loads them\n"
@@ -124,7 +125,7 @@ def test_adapters_are_merged_or_stand_alone(model_type, dtype, tools, tmp_path):
     assert merged.keys() == base.keys() and torch.equal(merged["model.norm.weight"], base["model.norm.weight"])
     for name in shapes:
         a, b = (adapters[f"base_model.model.{name}.lora_{kind}.weight"] for kind in "AB")
-        assert torch.equal(a, run[f"{name}.lora_A"]) and torch.equal(b, run[f"{name}.lora_B"])
+        assert torch.equal(a, run[f"{name}{ending}.lora_A"]) and torch.equal(b, run[f"{name}{ending}.lora_B"])
         change = (b.double() @ a.double()) * config["lora_alpha"] / config["r"]
         expected = base[f"{name}.weight"].double() + (change.T if is_transposed else change)
         assert torch.equal(merged[f"{name}.weight"], expected.float().to(dtype)), name

@@ -36,7 +36,8 @@ def forward(x, product):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     node = helper.make_node
-    nodes = [node("MatMul", ["x", "query"], ["q"], name="attn/q"), node("Transpose", ["key.weight"], ["kt"], perm=[1, 0]),
+    function = helper.make_function("own", "Project", ["a", "w"], ["b"], [node("Identity", ["w"], ["v"]), node("MatMul", ["a", "v"], ["b"])], [helper.make_opsetid("", 13)])
+    nodes = [node("Project", ["x", "query"], ["q"], domain="own", name="attn/q"), node("Transpose", ["key.weight"], ["kt"], perm=[1, 0]),
              node("MatMul", ["x", "kt"], ["k"], name="attn/k"), node("MatMul", ["x", "value"], ["v"], name="attn/v"),
              node("Transpose", ["k"], ["k2"], perm=[0, 2, 1]), node("MatMul", ["q", "k2"], ["s"]), node("Softmax", ["s"], ["p"], axis=-1),
              node("MatMul", ["p", "v"], ["m"]), node("MatMul", ["left", "m"], ["l"], name="mix"), node("ReduceMean", ["l"], ["r"], axes=[1], keepdims=0),
@@ -46,7 +47,7 @@ def model(tmp_path_factory):
                               [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
                               [numpy_helper.from_array(value, name) for name, value in WEIGHTS.items()])
     path = tmp_path_factory.mktemp("lora") / "m.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    onnx.save(helper.make_model(graph, functions=[function], opset_imports=[helper.make_opsetid("", 13), helper.make_opsetid("own", 1)], ir_version=8), path)
     return path
 
 
@@ -144,6 +145,33 @@ def test_merged_weights_go_back_into_the_file(trained, tools, model, data):
     metrics = model.parent / "eval.jsonl"
     tools("ds-run", plan, "--data", model.parent / "d.safetensors", "--eval", "--weights", weights, "--metrics", metrics, "--quiet")
     assert loss == pytest.approx(json.loads(metrics.read_text().splitlines()[0])["eval_loss"], rel=1e-5)
+
+
+def test_weights_that_an_exporter_turned_are_merged_as_the_file_has_them(tools, tmp_path, data):
+    """`--weights FOLDER` names them: there a square one lies the other way, and the run has it as there."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    names = {"query.weight": "onnx::MatMul_1", "key.weight": "onnx::MatMul_2"}
+    square = {name: GENERATOR.standard_normal((WIDTH, WIDTH)).astype(numpy.float32) for name in names}
+    save_file(square, folder / "model.safetensors")
+    nodes = [helper.make_node("MatMul", ["x", "onnx::MatMul_1"], ["q"]), helper.make_node("Tanh", ["q"], ["t"]), helper.make_node("MatMul", ["t", "onnx::MatMul_2"], ["h"]),
+             helper.make_node("ReduceMean", ["h"], ["y"], axes=[1], keepdims=0)]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", TOKENS, WIDTH])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(square[name].T.copy(), other) for name, other in names.items()])
+    model, plan, weights, out = (tmp_path / name for name in ("m.onnx", "m.dsplan", "w.safetensors", "merged.onnx"))
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8, producer_name="pytorch"), model)
+    save_file(data, tmp_path / "d.safetensors")
+    config = write_config(tmp_path / "c.json", MICRO)
+    tools("ds-opt", "compile", model, "--attach-loss", "classification", "--config", config, "-o", plan, "--lora", 2, "--weights", folder)
+    tools("ds-opt", "verify", plan, "--model", model, "--config", config, "--weights", folder)
+    tools.train(plan, tmp_path / "d.safetensors", STEPS, "--export", weights)
+    after = load_file(weights)
+    tools("ds-run", "export", weights, "--onnx", out, "--like", model, "--weights", folder, env=WITH_PYTHON)
+    for tensor in onnx.load(out).graph.initializer:
+        name = next(name for name, other in names.items() if other == tensor.name)
+        change = after[f"{name}.lora_B"].astype(numpy.float64) @ after[f"{name}.lora_A"]
+        assert change.any() and numpy.array_equal(numpy_helper.to_array(tensor), (square[name] + change).astype(numpy.float32).T), name
 
 
 def test_adapters_alone_are_a_file(trained, tools, model):
