@@ -8,17 +8,26 @@ def AddAdapters : DsPass<"ds-add-adapters"> {
   let summary = "put low-rank adapters beside frozen weights";
   let description = [{
     ```mlir
-    train.variable parameter @w : tensor<8x4xf32> from #train.file<"w", 0, 128> {trainable}
-    %w = train.read @w : tensor<8x4xf32>
-    %y = train.matmul %x, %w : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
-    // becomes, of rank 2
-    train.variable parameter @w : tensor<8x4xf32> from #train.file<"w", 0, 128>
-    train.variable parameter @w.lora_A : tensor<2x8xf32> from #train.random<"uniform", 0.0, 0.3535> {trainable}
-    train.variable parameter @w.lora_B : tensor<4x2xf32> from #train.fill<0.0> {trainable}
-    %0 = train.matmul %x, %w : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
-    %1 = train.matmul %x, %a transposed : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x2xf32>
-    %2 = train.matmul %1, %b transposed : (tensor<2x2xf32>, tensor<4x2xf32>) -> tensor<2x4xf32>
-    %y = train.add %0, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+    train.variable parameter @w : tensor<8x4xf32> from #train.fill<1.0> {trainable}
+    func.func @forward(%x: tensor<2x8xf32>) -> tensor<2x4xf32> {
+      %w = train.read @w : tensor<8x4xf32>
+      %y = train.matmul %x, %w : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+      return %y : tensor<2x4xf32>
+    }
+    // becomes with rank=2
+    train.variable parameter @w : tensor<8x4xf32> from #train.fill<1.000000e+00 : f64>
+    train.variable parameter @w.lora_A : tensor<2x8xf32> from #train.random<"uniform", ..., 0.35355339059327373 : f64> {persistent, trainable}
+    train.variable parameter @w.lora_B : tensor<4x2xf32> from #train.fill<0.000000e+00 : f64> {persistent, trainable}
+    func.func @forward(%x: tensor<2x8xf32>) -> tensor<2x4xf32> {
+      %w = train.read @w : tensor<8x4xf32>
+      %0 = train.matmul %x, %w : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+      %a = train.read @w.lora_A : tensor<2x8xf32>
+      %b = train.read @w.lora_B : tensor<4x2xf32>
+      %1 = train.matmul %x, %a transposed : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x2xf32>
+      %2 = train.matmul %1, %b transposed : (tensor<2x2xf32>, tensor<4x2xf32>) -> tensor<2x4xf32>
+      %y = train.add %0, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+      return %y : tensor<2x4xf32>
+    }
     ```
     Of every product of an activation with a parameter that is a matrix, whichever way it lies; a parameter that several products
     read has one adapter. All others are frozen, but for `trainable`. Without `targets`, a weight that something else reads, or that
