@@ -27,12 +27,12 @@ void buildSimplifyPipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createExpandGradients());
   // Import leaves transposes of transposes and scalings by one.
   pm.addPass(createCanonicalizerPass());
-  if (options.adapters.rank != 0) // of the products that the file has
-    pm.addPass(createAddAdapters(options.adapters));
   // Before differentiation, so that the gradients too read weights as they are stored and carry no extra sums.
   addOptional(pm, options, createFoldTransposes());
   addOptional(pm, options, createFuseBias());
   pm.addPass(createCSEPass());
+  if (options.adapters.rank != 0) // the bias stays with its product
+    pm.addPass(createAddAdapters(options.adapters));
   // Once products name their transposed side; gradients of the whole are not the sum of the parts'.
   addOptional(pm, options, createRegroupAttention());
   if (options.device == kernels::Device::Cuda) { // on a CPU what they save is 1 % of a step

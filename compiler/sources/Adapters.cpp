@@ -20,6 +20,12 @@ constexpr std::string_view down = ".lora_A", up = ".lora_B";
 
 std::string asked(const plan::proto::Plan &plan) { return "--lora " + std::to_string(plan.sources().lora_rank()); }
 
+bool matches(const std::string &name, const std::string &pattern) try {
+  return std::regex_search(name, std::regex(pattern, std::regex::extended));
+} catch (const std::regex_error &) {
+  return false;
+}
+
 } // namespace
 
 Adapters::Adapters(const plan::proto::Plan &plan, const ModelFile &model) : plan_(plan), model_(model) {
@@ -74,7 +80,7 @@ void Adapters::requirePair(const Variable &weight) const {
     throw Error("the adapter of " + weight.name() + " has not the shapes in the plan that " + asked(plan_) +
                 " gives it");
   const std::string &targets = plan_.sources().lora_targets();
-  if (!targets.empty() && !std::regex_search(weight.name(), std::regex(targets, std::regex::extended)))
+  if (!targets.empty() && !matches(weight.name(), targets))
     throw Error(weight.name() + " has an adapter in the plan, but --lora-targets '" + targets + "' does not match it");
   if (weight.trainable())
     throw Error(weight.name() + " has an adapter in the plan, and is trained itself");

@@ -208,11 +208,12 @@ def test_bf16_and_what_is_trained_whole(trained, tools, model):
     (lambda plan: plan.sources.ClearField("lora_rank"), "which the model does not have"),
     (lambda plan: setattr(plan.sources, "lora_rank", 3), "has not the shapes in the plan that --lora 3 gives it"),
     (lambda plan: setattr(plan.sources, "lora_targets", "^q"), "but --lora-targets '^q' does not match it"),
+    (lambda plan: setattr(plan.sources, "lora_targets", "("), "but --lora-targets '(' does not match it"),
     (lambda plan: setattr(variable(plan, "up.weight.lora_B").source, "fill", 1), "the first value of up.weight.lora_B is not an adapter's: B is zero"),
     (lambda plan: setattr(variable(plan, "up.weight.lora_A").source.random, "deviation", 1), "the first value of up.weight.lora_A is not an adapter's"),
     (lambda plan: setattr(variable(plan, "up.bias"), "trainable", True), "--lora freezes what --trainable does not name"),
     (lambda plan: setattr(variable(plan, "up.weight.lora_B"), "persistent", False), "up.weight.lora_B is not trained and exported"),
-], ids=["no-rank", "rank", "targets", "zeros", "drawn", "thawed", "kept"])
+], ids=["no-rank", "rank", "targets", "no-regex", "zeros", "drawn", "thawed", "kept"])
 def test_an_edited_plan_is_refused(trained, tools, model, tmp_path, edit, says):
     proto = read_plan(trained[0])
     edit(proto)
