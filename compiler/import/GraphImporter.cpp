@@ -303,7 +303,7 @@ void GraphImporter::createVariables() {
         variable.persistent ? builder_.getUnitAttr() : UnitAttr(),
         aliases.empty() ? ArrayAttr() : builder_.getStrArrayAttr(aliases));
   }
-  if (!anyTrained && !algorithm_.present && options_.results == ImportOptions::Results::Loss)
+  if (!anyTrained && !algorithm_.present && options_.results == ImportOptions::Results::Loss && options_.loraRank == 0)
     throw Failure(
         "the loss depends on no trainable parameter; if the file does not say which initializers are trained, "
         "name them with --trainable REGEX" +

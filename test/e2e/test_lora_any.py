@@ -100,6 +100,12 @@ def test_only_adapters_have_gradients_and_state(trained, tools):
     assert {b.name.removesuffix("::gradient") for b in proto.roles[0].buffers if b.name.endswith("::gradient")} == adapters.keys()
 
 
+def test_a_model_of_frozen_weights_has_adapters_too(trained, tools, model):
+    plan, _ = compiled(tools, model, "frozen", "--frozen", ".")
+    ours, theirs = read_plan(plan), read_plan(trained[0])
+    assert ours.roles[0] == theirs.roles[0] and list(ours.variables) == list(theirs.variables)
+
+
 def test_adapters_begin_as_loras_do_and_only_they_change(trained):
     _, adapters, _, after = trained
     assert adapters.keys() == {f"{name}.lora_{part}" for name in ADAPTED for part in "AB"} and after.keys() == adapters.keys() | WEIGHTS.keys()
