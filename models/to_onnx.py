@@ -224,14 +224,25 @@ def tensors_of(path: Path) -> dict:
     return values
 
 
+def with_bodies(graph):
+    """The graph, and those of its control flow."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from with_bodies(attribute.g)
+
+
 class Places:
-    """The tensors of a graph by the names that ds-opt gives them: initializers, Constant nodes, Identity nodes that stand for a parameter which had
+    """The tensors of a graph and its control flow by the names that ds-opt gives them: initializers, Constant nodes, Identity nodes that stand for a parameter which had
     the values of another when the file was written, and parameters that the file left out."""
 
     def __init__(self, graph):
         self.graph = graph
-        self.tensors = {tensor.name: tensor for tensor in graph.initializer}
-        self.makers = {output: node for node in graph.node for output in node.output}
+        graphs = list(with_bodies(graph))[::-1]  # of equal names the outer one counts
+        self.tensors = {tensor.name: tensor for each in graphs for tensor in each.initializer}
+        self.makers = {output: node for each in graphs for node in each.node for output in node.output}
+        self.own = {output for node in graph.node for output in node.output}
         self.left_out = {value.name: value for value in graph.input}
 
     def take(self, name: str):
@@ -243,7 +254,7 @@ class Places:
         node = self.makers.get(name)
         if node and node.op_type == "Constant":
             return node.attribute[0].t
-        if node and node.op_type == "Identity" and node.input[0] in self.tensors:
+        if node and node.op_type == "Identity" and node.input[0] in self.tensors and name in self.own:
             self.graph.node.remove(node)
         elif name in self.left_out:
             self.graph.input.remove(self.left_out[name])

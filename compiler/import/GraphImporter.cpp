@@ -1,6 +1,7 @@
 //===- GraphImporter.cpp - the walk over a model's nodes -----------------------===//
 #include "compiler/import/GraphImporter.h"
 
+#include "compiler/import/Fold.h"
 #include "compiler/import/Hazards.h"
 #include "compiler/import/Node.h"
 #include "compiler/import/OpTable.h"
@@ -8,6 +9,7 @@
 #include "dialects/Train/StopGradient.h"
 #include "dialects/Train/Train.h"
 
+#include <cmath>
 #include <filesystem>
 
 using namespace mlir;
@@ -125,6 +127,14 @@ void GraphImporter::createFunction(const std::set<std::string> &needed) {
     checkedElements(shape, *dtype, "input '" + input.name() + "'");
     if (past_.count(input.name())) {
       define(input.name(), Value::of(Constant::dense(*dtype, shape, {})));
+      continue;
+    }
+    if (isConstant(input)) {
+      const double number = options_.constants.at(input.name());
+      if (!ds::isFloat(*dtype) && number != std::trunc(number))
+        throw Failure("--constant " + input.name() + ": the input is " + std::string(ds::name(*dtype)) +
+                      ", which holds whole numbers; give one");
+      define(input.name(), Value::of(foldCast(Constant::scalar(DType::F64, number), *dtype, budget_).broadcast(shape)));
       continue;
     }
     inputs.push_back(&input);

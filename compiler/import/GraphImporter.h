@@ -95,6 +95,8 @@ private:
   void bindDims(const std::set<std::string> &needed, const std::vector<std::string> &results);
   void cutPast(const std::set<std::string> &needed, const std::vector<std::string> &results);
   std::string pastLength(const onnx::ValueInfoProto &input) const;
+  void checkConstants() const;
+  bool isConstant(const onnx::ValueInfoProto &input) const { return options_.constants.count(input.name()) != 0; }
   void bindBatch(const std::set<std::string> &needed);
   std::set<std::string> batchNames(const std::set<std::string> &needed) const;
   bool isData(const onnx::ValueInfoProto &input) const;

@@ -6,6 +6,7 @@
 #include "compiler/import/Dims.h"
 #include "compiler/import/GraphImporter.h"
 #include "compiler/import/Hazards.h"
+#include "compiler/import/LossFile.h"
 #include "compiler/import/files/Failure.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -71,6 +72,7 @@ std::string shapeText(const Input &input) {
 void GraphImporter::bindDims(const std::set<std::string> &needed, const std::vector<std::string> &results) {
   if (options_.parameters) // whatever the batch is
     dims_.try_emplace("batch", 2);
+  checkConstants();
   if (options_.results == ImportOptions::Results::Loss)
     cutPast(needed, results);
   bindBatch(needed);
@@ -80,7 +82,16 @@ void GraphImporter::bindDims(const std::set<std::string> &needed, const std::vec
 
 bool GraphImporter::isLeftOut(const Input &input) const { return variables_.contains(input.name()); }
 
-bool GraphImporter::isData(const Input &input) const { return !isLeftOut(input) && !past_.count(input.name()); }
+bool GraphImporter::isData(const Input &input) const {
+  return !isLeftOut(input) && !past_.count(input.name()) && !isConstant(input);
+}
+
+void GraphImporter::checkConstants() const {
+  for (const auto &[name, number] : options_.constants)
+    if (std::ranges::none_of(model_.proto.graph().input(), [&](const Input &input) { return input.name() == name; }))
+      throw Failure("--constant " + name + ": the model has no input of this name; its inputs are " +
+                    describeValues(model_.proto.graph().input()));
+}
 
 //===-- keys and values of earlier tokens -------------------------------------===//
 
@@ -149,7 +160,7 @@ std::set<std::string> GraphImporter::batchNames(const std::set<std::string> &nee
   for (const Input &input : model_.proto.graph().input()) {
     if (isData(input) && dimNames(input).count("batch"))
       return {};
-    if (isLeftOut(input) || !needed.count(input.name()))
+    if (isLeftOut(input) || isConstant(input) || !needed.count(input.name()))
       continue;
     first.insert(dimsOf(input).empty() ? "" : dimsOf(input)[0].dim_param());
     for (int i = 1; i < dimsOf(input).size(); ++i)
@@ -200,10 +211,22 @@ void GraphImporter::checkBatch() const {
     if (isData(input) && dimNames(input).count("batch"))
       symbolic = input.name();
   for (const Input &input : inputs) {
-    const std::optional<int64_t> fixed =
-        !isData(input) || dimsOf(input).empty() ? std::nullopt : fixedSize(dimsOf(input)[0]);
-    if (!fixed || batch == dims_.end() || *fixed == batch->second || options_.parameters || asWritten_)
+    if (!isData(input) || dimsOf(input).empty() || batch == dims_.end() || options_.parameters || asWritten_)
       continue;
+    const std::optional<int64_t> fixed = fixedSize(dimsOf(input)[0]);
+    const std::string &name = dimsOf(input)[0].dim_param();
+    if (const auto given = dims_.find(name); given != dims_.end() && given->second != batch->second)
+      throw Failure("--dim " + name + "=" + std::to_string(given->second) + ": '" + name +
+                    "' is dimension 0 of input '" + input.name() + "', which is the micro-batch, and that has " +
+                    std::to_string(batch->second) + " samples; give --dim " + name + "=" +
+                    std::to_string(batch->second));
+    if (!fixed || *fixed == batch->second)
+      continue;
+    if (dimNames(input).count("batch"))
+      throw Failure("input '" + input.name() + "' " + shapeText(input) +
+                    " has the batch behind its first dimension, and samples of data stand first; if it is a state that "
+                    "a stream begins with, --constant " +
+                    input.name() + "=0 makes it zeros");
     refuseFixedBatch(input, *fixed, symbolic, "");
   }
 }

@@ -153,15 +153,19 @@ OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &giv
   const TrainingAlgorithm algorithm = joinTrainingInfo(model, options);
   const JoinedLoss loss = joinLoss(model, options);
   nameDims(*model.proto.mutable_graph());
+  Metadata metadata = readMetadata(model.proto); // of the exporter; what --weights tells is added
+  const bool onlyRuns = options.results == ImportOptions::Results::Outputs && !options.parameters;
+  const bool told = !metadata.values.empty() || metadata.trainable || algorithm.present || onlyRuns;
+  const bool constantsLearn = !told && hasWeightsInConstants(model, metadata);
+  if (!told)
+    liftFromBodies(model, constantsLearn);
   FlatGraph graph = flatten(model.proto);
   checkStampedOpset(graph);
   WeightFiles files(path, bytes);
   if (!options.weights.empty())
     files.openSafetensors(options.weights);
-  Metadata metadata = readMetadata(model.proto); // of the exporter; what --weights tells is added
-  const bool onlyRuns = options.results == ImportOptions::Results::Outputs && !options.parameters;
-  const bool told = !metadata.values.empty() || metadata.trainable || algorithm.present || onlyRuns;
-  const bool constantsLearn = !told && liftConstants(model, graph, metadata, loss);
+  if (constantsLearn)
+    liftConstants(model, graph, loss);
   if (!told)
     separateMerged(model, graph, metadata);
   const std::string matched =

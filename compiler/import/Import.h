@@ -20,6 +20,8 @@ struct ImportOptions {
   std::string path;
   /// Symbolic dimension -> size; the micro-batch binds "batch".
   std::map<std::string, int64_t> dims;
+  /// Inputs that are no data, but one number throughout: the first state of a stream, a rate of samples.
+  std::map<std::string, double> constants;
   /// Regular expressions over the names of initializers: which are trained, and which are not.
   std::vector<std::string> trainable, frozen;
   /// Low-rank adapters, which ds-add-adapters puts in: a rank other than 0, and a regular expression over names of

@@ -9,9 +9,15 @@
 namespace ds::import {
 
 /// Whether a file has its weights in Constant nodes, as Paddle's exporter writes them: it has no other floats as
-/// initializers, and is not PyTorch's, whose parameters are initializers. Then makes initializers of all of them, those
-/// of few elements too.
-bool liftConstants(ScannedModel &model, FlatGraph &graph, const Metadata &metadata, const JoinedLoss &loss);
+/// initializers, and is not PyTorch's, whose parameters are initializers.
+bool hasWeightsInConstants(const ScannedModel &model, const Metadata &metadata);
+
+/// Makes initializers of the graph of those that the bodies of control flow have, and with `constantsLearn` of their
+/// Constant nodes, too. A name that several bodies have stays where it is.
+void liftFromBodies(ScannedModel &model, bool constantsLearn);
+
+/// Makes initializers of all Constant nodes, those of few elements too.
+void liftConstants(ScannedModel &model, FlatGraph &graph, const JoinedLoss &loss);
 
 /// Makes initializers of the Identity nodes by which PyTorch's older exporter names parameters whose values were those
 /// of another when it wrote the file, as those of fresh norms and copied layers are. A parameter that a module has

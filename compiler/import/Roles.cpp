@@ -128,9 +128,10 @@ public:
 
 private:
   void visit(const onnx::NodeProto &node, const std::string &where) {
+    Known ofBodies{Kind::Fixed, {}};
     for (const onnx::AttributeProto &attribute : node.attribute())
       if (attribute.has_g())
-        visitBody(attribute.g());
+        visitBody(attribute.g(), ofBodies);
     const std::string &op = node.op_type();
     std::optional<Kind> data;
     bool computes = false; // with an operand that is learned
@@ -150,7 +151,10 @@ private:
         if (const auto found = known_.find(node.input(i)); found != known_.end() && found->second.kind == Kind::Fixed)
           for (const std::string &name : found->second.sources)
             computes |= meet(name, op, i, *data, where);
-    const Known result = data ? Known{kindOf(op, *data, computes), {}} : Known{Kind::Fixed, sources};
+    sources.insert(ofBodies.sources.begin(), ofBodies.sources.end());
+    const Known result = data                           ? Known{kindOf(op, *data, computes), {}}
+                         : ofBodies.kind != Kind::Fixed ? Known{ofBodies.kind, {}}
+                                                        : Known{Kind::Fixed, sources};
     if ((op == "Sin" || op == "Cos") && node.input_size() == 1)
       noteSines(node.input(0));
     for (const std::string &output : node.output())
@@ -164,14 +168,19 @@ private:
           ofCounts_[node.output(0)] = found->second;
   }
 
-  /// What a body reads from around it keeps its role; what it is given is data.
-  void visitBody(const onnx::GraphProto &body) {
+  /// What a body reads from around it keeps its role; what it is given is data. Adds what it makes to `made`.
+  void visitBody(const onnx::GraphProto &body, Known &made) {
     for (const onnx::TensorProto &tensor : body.initializer())
       known_[tensor.name()] = {Kind::Fixed, {}};
     for (const onnx::ValueInfoProto &input : body.input())
       known_[input.name()] = {Kind::Activation, {}};
     for (const onnx::NodeProto &node : body.node())
       visit(node, describe(FlatNode{&node, 0, 0}));
+    for (const onnx::ValueInfoProto &output : body.output())
+      if (const auto found = known_.find(output.name()); found != known_.end()) {
+        made.sources.insert(found->second.sources.begin(), found->second.sources.end());
+        made.kind = std::max(made.kind, found->second.kind);
+      }
   }
 
   /// Whether an operand is known and made of no weight.
@@ -250,7 +259,8 @@ private:
   }
 
   bool isOfModule(const std::string &name) const {
-    const bool isOfNode = name.starts_with("/"); // "/h.0/Constant_output_0", which a tool has folded
+    // "/h.0/Constant_output_0", which a tool has folded; in bodies PyTorch keeps numbers so
+    const bool isOfNode = name.starts_with("/") || model_.ofBodies.contains(name);
     return ((namedByModule_ && !isOfNode) || isPathInModule(name)) && !model_.constants.contains(name);
   }
 

@@ -28,9 +28,12 @@ DType Variable::dtype() const {
                      ? "; export the model in float32 (module.float()), give half weights by "
                        "--weights FOLDER, and compute in bfloat16 by \"bf16\": {\"enabled\": "
                        "true} in the configuration"
-                 : known ? "; a buffer of 65,536 elements or fewer that is not saved may be " + onnxTypeName(onnxType) +
-                               " (register_buffer(..., persistent=False))"
-                         : ""));
+                 : onnxType == 3 // int8
+                     ? "; a file of whole numbers (quantized) has no gradients; give the float32 one that it was made "
+                       "of"
+                     : known ? "; a buffer of 65,536 elements or fewer that is not saved may be " +
+                                   onnxTypeName(onnxType) + " (register_buffer(..., persistent=False))"
+                             : ""));
 }
 
 /// What a training step adds has names like w::exp_avg and optimizer::step, and files of weights keep notes

@@ -129,6 +129,19 @@ std::optional<Tensor> namedByNode(const onnx::NodeProto &node, const ModelFile &
   return isFloats ? std::optional(tensorOf(node.attribute(0).t(), std::nullopt, "")) : std::nullopt;
 }
 
+/// Tensors of the bodies of control flow, behind those of the graph.
+void readBodies(const onnx::GraphProto &graph, ModelFile &model) {
+  for (const onnx::NodeProto &node : graph.node())
+    for (const onnx::AttributeProto &attribute : node.attribute()) {
+      for (const onnx::TensorProto &tensor : attribute.g().initializer())
+        model.tensors.try_emplace(tensor.name(), tensorOf(tensor, std::nullopt, ""));
+      for (const onnx::NodeProto &inner : attribute.g().node())
+        if (const std::optional<Tensor> tensor = namedByNode(inner, model))
+          model.tensors.try_emplace(inner.output(0), *tensor);
+      readBodies(attribute.g(), model);
+    }
+}
+
 /// torch.export's InputSpec.
 void readTensorNotes(const onnx::GraphProto &graph, ModelFile &model) {
   const std::string prefix = "pkg.torch.export.graph_signature.InputSpec.";
@@ -242,6 +255,7 @@ ModelFile readModel(const std::string &path) {
   for (const onnx::NodeProto &node : graph.node())
     if (const std::optional<Tensor> tensor = namedByNode(node, model))
       model.tensors.try_emplace(node.output(0), *tensor);
+  readBodies(graph, model);
   readTensorNotes(graph, model);
   readInputs(graph, model);
   for (const onnx::ValueInfoProto &output : graph.output())

@@ -1,8 +1,11 @@
 """Files of other producers than PyTorch's newest exporter: what is a parameter follows from its use, and merged ones are apart."""
 
 import json
+import os
 import re
+import sys
 import warnings
+from pathlib import Path
 
 import numpy
 import onnx
@@ -282,3 +285,80 @@ def test_a_branch_by_the_batch_keeps_it_closed(tools, tmp_path):
     model = file_of(tmp_path / "m.onnx", nodes, {"w": values(3, CLASSES), "first": numpy.array(0), "single": numpy.array(1)}, [1, 3])
     refusal = tools.refused("ds-opt", "compile", model, "--attach-loss", "classification", "--config", write_config(tmp_path / "c.json"), "-o", tmp_path / "m.dsplan")
     assert "it cannot be opened: node 'y' (If, opset 13)" in refusal
+
+
+def stream(path, where="initializers", ends="mean"):
+    """A detector of voices, as silero-vad's: by the rate of samples a branch is taken, which has its own weights; the state's batch is its second dimension."""
+    def branch(name):
+        weights = {name + ".k": values(CLASSES, 1, 4), name + "two": numpy.array(2, numpy.float32), name + ".w": values(1, 4 * CLASSES, CLASSES),
+                   name + ".r": values(1, 4 * CLASSES, CLASSES)}
+        nodes = [constant(*each) for each in weights.items()] if where == "constants" else []
+        nodes += [helper.make_node("Conv", ["x3", name + ".k"], [name + "c"], strides=[4]), helper.make_node("Pow", [name + "c", name + "two"], [name + "p"]),
+                  helper.make_node("Transpose", [name + "p"], [name + "t"], perm=[2, 0, 1]),
+                  helper.make_node("LSTM", [name + "t", name + ".w", name + ".r", "", "", "state", "state"], [name + "y"], hidden_size=CLASSES)]
+        stored = [] if where == "constants" else [numpy_helper.from_array(value, key) for key, value in weights.items()]
+        return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(name + "y", TensorProto.FLOAT, None)], stored)
+
+    frames = {"mean": [], "one": [helper.make_node("Slice", ["all", "zero", "unit", "zero"], ["y4"])]}[ends]
+    nodes = [helper.make_node("Unsqueeze", ["x", "unit"], ["x3"]), helper.make_node("Equal", ["sr", "wide"], ["is"]),
+             helper.make_node("If", ["is"], ["all" if frames else "y4"], then_branch=branch("a"), else_branch=branch("b")), *frames,
+             helper.make_node("Sigmoid", ["y4"], ["s4"]), helper.make_node("ReduceMean", ["s4"], ["s"], axes=[0, 1], keepdims=0),
+             helper.make_node("Unsqueeze", ["s", "last"], ["y"])]
+    model = file_of(path, nodes, {"unit": numpy.array([1]), "zero": numpy.array([0]), "last": numpy.array([2]), "wide": numpy.array(16000)}, ["batch", 8])
+    proto = onnx.load(model)
+    if where == "initializers":
+        proto.producer_name = "pytorch"  # which names a number of a branch like a parameter
+    proto.graph.input.extend([helper.make_tensor_value_info("state", TensorProto.FLOAT, [1, "batch", CLASSES]), helper.make_tensor_value_info("sr", TensorProto.INT64, [])])
+    onnx.save(proto, path)
+    return model
+
+
+@pytest.mark.parametrize("where", ["initializers", "constants"])
+def test_a_stream_begins_with_a_constant_state(tools, tmp_path, where):
+    """The weights of the branch that is taken train, and come back to where they stood."""
+    model, config = stream(tmp_path / "m.onnx", where, "one"), write_config(tmp_path / "c.json", micro=4, optimizer=SGD)
+    flags = ["--attach-loss", "multi-label", "--config", config, "-o", tmp_path / "m.dsplan"]
+    assert "input 'state' [1, batch, 5] has the batch behind its first dimension" in (said := tools.refused("ds-opt", "compile", model, *flags)), said
+    tools("ds-opt", "compile", model, *flags, "--constant", "state=0", "--constant", "sr=16000")
+    save_file({"x": torch.randn(4, 8), "labels": torch.rand(4, CLASSES, 1).round()}, tmp_path / "d.safetensors")
+    tools("ds-run", tmp_path / "m.dsplan", "--data", tmp_path / "d.safetensors", "--steps", 1, "--export", tmp_path / "o.safetensors", "--quiet")
+    after = load_file(tmp_path / "o.safetensors")
+    assert set(after) == {"a.k", "a.w", "a.r"}
+    tools("ds-opt", "verify", tmp_path / "m.dsplan", "--model", model, "--config", config)
+    tools("ds-run", "export", tmp_path / "o.safetensors", "--onnx", tmp_path / "t.onnx", "--like", model,
+          env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
+    taken = next(a.g for node in onnx.load(tmp_path / "t.onnx").graph.node if node.op_type == "If" for a in node.attribute if a.name == "then_branch")
+    stored = {t.name: t for t in taken.initializer} | {n.output[0]: n.attribute[0].t for n in taken.node if n.op_type == "Constant"}
+    assert all(numpy.array_equal(numpy_helper.to_array(stored[name]), value) for name, value in after.items())
+
+
+@pytest.mark.parametrize("flag, sentence", [("state=x", "--constant state=x is not NAME=NUMBER; try --constant state=0"), ("t=0", "--constant t: the model has no input of this name"),
+                                            ("sr=0.5", "--constant sr: the input is int64, which holds whole numbers")])
+def test_a_constant_that_does_not_fit_is_refused(tools, tmp_path, flag, sentence):
+    flags = ["--attach-loss", "multi-label", "--config", write_config(tmp_path / "c.json"), "--constant", "state=0", "--constant", flag]
+    flags = flags[:4] + flags[6:] if flag.startswith("state") else flags
+    assert sentence in tools.refused("ds-opt", "compile", stream(tmp_path / "m.onnx"), *flags)
+
+
+def test_a_mean_of_probabilities_leaves_no_logits(tools, tmp_path):
+    """They were once taken for logits."""
+    flags = ["--attach-loss", "multi-label", "--config", write_config(tmp_path / "c.json"), "--constant", "state=0", "--constant", "sr=16000"]
+    refusal = tools.refused("ds-opt", "compile", stream(tmp_path / "m.onnx"), *flags)
+    assert "output 'y' is a mean of several numbers of a sigmoid, so no logits are left for multi-label; attach a loss that takes probabilities" in refusal
+
+
+def test_a_size_of_the_batch_that_is_not_the_micro_batch_is_refused(tools, tmp_path):
+    """Where another input has another first dimension, the name of the batch is not found by itself."""
+    model = file_of(tmp_path / "m.onnx", [helper.make_node("Add", ["x", "shift"], ["h"]), helper.make_node("MatMul", ["h", "w"], ["y"])], {"w": values(3, CLASSES)}, ["rows", 3])
+    proto = onnx.load(model)
+    proto.graph.input.append(helper.make_tensor_value_info("shift", TensorProto.FLOAT, [4, 3]))
+    onnx.save(proto, model)
+    flags = ["compile", model, "--attach-loss", "classification", "--config", write_config(tmp_path / "c.json", micro=4), "-o", tmp_path / "m.dsplan"]
+    assert "that has 4 samples; give --dim rows=4" in tools.refused("ds-opt", *flags, "--dim", "rows=1")
+
+
+def test_quantized_weights_are_named(tools, tmp_path):
+    nodes = [helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["w"]), helper.make_node("MatMul", ["x", "w"], ["y"])]
+    model = file_of(tmp_path / "m.onnx", nodes, {"q": numpy.ones((3, CLASSES), numpy.int8), "scale": numpy.array(0.1, numpy.float32), "zero": numpy.array(0, numpy.int8)}, ["batch", 3])
+    refusal = tools.refused("ds-opt", "compile", model, "--attach-loss", "classification", "--config", write_config(tmp_path / "c.json"))
+    assert "is int8" in refusal and "give the float32 one that it was made of" in refusal

@@ -69,21 +69,37 @@ private:
   }
 };
 
+/// What follows the last "=" of a flag; NaN: it is no finite number.
+double numberBehind(const std::string &text, size_t equals) {
+  double number = 0;
+  const auto [last, error] = std::from_chars(text.data() + equals + 1, text.data() + text.size(), number);
+  const bool isNumber = error == std::errc() && last == text.data() + text.size() && std::isfinite(number);
+  return isNumber ? number : std::nan("");
+}
+
+/// `--constant sr=16000`.
+std::map<std::string, double> parseConstants(const std::vector<std::string> &texts) {
+  std::map<std::string, double> constants;
+  for (const std::string &text : texts) {
+    const size_t equals = text.rfind('=');
+    const std::string name = text.substr(0, equals);
+    const double number = equals == std::string::npos ? std::nan("") : numberBehind(text, equals);
+    if (name.empty() || std::isnan(number))
+      throw Error("--constant " + text + " is not NAME=NUMBER; try --constant state=0");
+    if (!constants.emplace(name, number).second)
+      throw Error("--constant " + name + " is given twice; give it once");
+  }
+  return constants;
+}
+
 /// `--loss lm_loss` and `--loss aux_loss=0.01`.
 std::vector<std::pair<std::string, double>> parseLosses(const std::vector<std::string> &texts) {
   std::vector<std::pair<std::string, double>> losses;
   for (const std::string &text : texts) {
     const size_t equals = text.rfind('=');
     const std::string name = text.substr(0, equals);
-    size_t used = 0;
-    double weight = 1;
-    try {
-      if (equals != std::string::npos)
-        weight = std::stod(text.substr(equals + 1), &used);
-    } catch (const std::exception &) {
-      used = 0;
-    }
-    if (name.empty() || !std::isfinite(weight) || (equals != std::string::npos && used != text.size() - equals - 1))
+    const double weight = equals == std::string::npos ? 1 : numberBehind(text, equals);
+    if (name.empty() || std::isnan(weight))
       throw Error("--loss " + text + " is not NAME or NAME=WEIGHT with a finite weight; try --loss loss=0.5");
     losses.emplace_back(name, weight);
   }
@@ -142,6 +158,7 @@ void ModelArguments::add(CLI::App &app) {
   app.add_option("--dim", dims,
                  "NAME=SIZE of a symbolic dimension; batch is the micro-batch; NAME=128,512: one plan for several "
                  "sizes, of which ds-run takes the smallest that holds the samples of a step");
+  app.add_option("--constant", constants, "NAME=NUMBER: an input that is this number throughout, and no data");
   app.add_option("--trainable", trainable, "train the initializers that match this regular expression, too");
   app.add_option("--frozen", frozen, "do not train those that match");
   app.add_option("--loss", losses,
@@ -163,6 +180,7 @@ import::ImportOptions ModelArguments::options() const {
   import::ImportOptions result;
   result.path = path;
   result.dims = Dims(dims).each;
+  result.constants = parseConstants(constants);
   result.trainable = trainable;
   result.frozen = frozen;
   result.losses = parseLosses(losses);
@@ -188,6 +206,8 @@ std::vector<std::string> ModelArguments::flags() const {
   for (const std::string &dim : dims)
     if (!dim.starts_with("batch=")) // a setting of the configuration
       given.push_back("--dim=" + dim);
+  for (const std::string &constant : constants)
+    given.push_back("--constant=" + constant);
   for (const std::string &loss : losses)
     given.push_back("--loss=" + loss);
   if (batchNorm != "refuse")

@@ -22,7 +22,7 @@ std::vector<NamedPath> filesOfModel(const std::filesystem::path &path);
 /// The options of everything that reads a model.
 struct ModelArguments {
   std::string path, attachLoss, weights, batchNorm = "refuse", dropout = "refuse";
-  std::vector<std::string> dims, trainable, frozen, losses;
+  std::vector<std::string> dims, constants, trainable, frozen, losses;
 
   void add(CLI::App &app);
   import::ImportOptions options() const;

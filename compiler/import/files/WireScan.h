@@ -22,6 +22,7 @@ struct ScannedModel {
   onnx::ModelProto proto;                      // initializers of the graph without what `data` points to
   std::vector<std::optional<InlineData>> data; // one entry per initializer of the graph
   std::set<std::string> constants;             // initializers that are Constant nodes in the file
+  std::set<std::string> ofBodies;              // initializers of the bodies of control flow there
   std::set<std::string> merged;                // initializers that are Identity nodes of another there
 };
 

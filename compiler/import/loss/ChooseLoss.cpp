@@ -197,40 +197,49 @@ static Operation *writtenSoftmax(train::DivOp quotient, size_t classes) {
              : nullptr;
 }
 
-/// What the op is that makes probabilities of logits, behind ops that move whole rows of classes: their names are in
-/// `moves`, the last one first. `classes` is the dimension of the classes, which each of them may move.
-static Operation *probabilityMaker(mlir::Value value, size_t classes, SmallVector<Operation *> &moves) {
+/// How an output follows from probabilities.
+struct Origin {
+  Operation *maker = nullptr;     // what makes them of logits; null: nothing is known to
+  Operation *mixer = nullptr;     // what makes one number of several of them, the last one; null: nothing does
+  SmallVector<Operation *> moves; // what only moves them, the last one first
+};
+
+/// `classes` is the dimension of the classes, which a move may change. A sigmoid has none.
+static Origin originOf(mlir::Value value, std::optional<size_t> classes) {
+  Origin origin;
   for (Operation *op = value ? value.getDefiningOp() : nullptr; op; op = op->getOperand(0).getDefiningOp()) {
-    if (isa<train::SigmoidOp>(op))
-      return op;
-    if (auto softmax = dyn_cast<train::SoftmaxOp>(op))
-      return softmax.getAxis() == classes ? op : nullptr;
-    if (auto quotient = dyn_cast<train::DivOp>(op))
-      return writtenSoftmax(quotient, classes);
-    if (auto logs = dyn_cast<train::LogSoftmaxOp>(op))
-      return logs.getAxis() == classes ? op : nullptr;
+    auto softmax = dyn_cast<train::SoftmaxOp>(op);
+    auto logs = dyn_cast<train::LogSoftmaxOp>(op);
+    auto quotient = dyn_cast<train::DivOp>(op);
+    if (isa<train::SigmoidOp>(op) || (softmax && softmax.getAxis() == classes) || (logs && logs.getAxis() == classes))
+      origin.maker = op;
+    else if (quotient && classes)
+      origin.maker = writtenSoftmax(quotient, *classes);
+    if (origin.maker || softmax || logs || quotient)
+      return origin;
     if (auto transpose = dyn_cast<train::TransposeOp>(op)) {
-      classes = size_t(transpose.getPermutation()[classes]);
+      if (classes)
+        classes = size_t(transpose.getPermutation()[*classes]);
     } else if (auto view = dyn_cast<train::ReshapeOp>(op)) {
       const auto from = view.getInput().getType().getShape(), to = view.getType().getShape();
-      if (from.empty() || classes + 1 != to.size() || from.back() != to.back())
-        return nullptr;
-      classes = from.size() - 1;
+      const bool keepsRows = classes && !from.empty() && *classes + 1 == to.size() && from.back() == to.back();
+      classes = keepsRows ? std::optional(from.size() - 1) : std::nullopt;
+    } else if (isa<train::ReduceMeanOp, train::ReduceMaxOp>(op)) {
+      origin.mixer = op;
     } else {
-      return nullptr;
+      return origin;
     }
-    moves.push_back(op);
+    origin.moves.push_back(op);
   }
-  return nullptr;
+  return origin;
 }
 
 /// The logits of an output of probabilities, which a note names; others as they are.
 Value GraphImporter::beforeProbabilities(LossKind kind, const std::string &output, const Value &given) {
   if (kind == LossKind::Regression || given.rank() == 0)
     return given;
-  SmallVector<Operation *> moves;
   const size_t classes = choosesClass(kind) ? classDimension(kind, given.shape) : size_t(given.rank()) - 1;
-  Operation *maker = probabilityMaker(given.value, classes, moves);
+  const auto [maker, mixer, moves] = originOf(given.value, classes);
   if (!maker)
     return given;
   const bool isSigmoid = isa<train::SigmoidOp>(maker);
@@ -241,6 +250,10 @@ Value GraphImporter::beforeProbabilities(LossKind kind, const std::string &outpu
     throw Failure("output '" + output + "' is a " + what + ", of which " + std::string(name(kind)) +
                   " cannot be taken; attach one that fits (--attach-loss " +
                   (isSigmoid ? "multi-label" : "classification, segmentation") + ")");
+  if (mixer)
+    throw Failure("output '" + output + "' is a " + (isa<train::ReduceMeanOp>(mixer) ? "mean" : "maximum") +
+                  " of several numbers of a " + what + ", so no logits are left for " + std::string(name(kind)) +
+                  "; attach a loss that takes probabilities (--attach-loss LOSS.onnx)");
   emitRemark(NameLoc::get(StringAttr::get(&context_, options_.path)))
       << "output '" << output << "' is a " << what << ", so the loss is taken of what the " << what
       << " is computed of";

@@ -180,8 +180,8 @@ Value reduce(Node &node, ReduceFold kind, const Value &input, const std::vector<
   if (const std::optional<Constant> constant = node.graph().known(input))
     if (std::optional<Constant> folded = foldReduce(kind, *constant, axes, node.budget()))
       return reshape(node, Value::of(std::move(*folded)), shape);
-  if (axes.empty())
-    return input;
+  if (elementCount(shape) == elementCount(input.shape)) // each number is the only one
+    return reshape(node, input, shape);
   const mlir::Value operand = node.operand(input);
   auto over = [&]<typename OpTy>(std::type_identity<OpTy>) {
     return Value::of(node.create<OpTy>({operand}, {node.list("axes", axes)}).getResult());

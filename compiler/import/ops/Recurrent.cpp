@@ -155,9 +155,11 @@ State firstStates(Node &node, const Recurrence &r, int64_t direction, size_t cou
       state.push_back(broadcastTo(node, floatScalar(r.x.dtype, 0), shape));
       continue;
     }
-    const Value given = node.floatIn(5 + k);
-    expect(given, r.batchFirst ? Shape{r.batch, r.directions, r.hidden} : Shape{r.directions, r.batch, r.hidden},
-           "first states");
+    const Shape whole = r.batchFirst ? Shape{r.batch, r.directions, r.hidden} : Shape{r.directions, r.batch, r.hidden};
+    Value given = node.floatIn(5 + k);
+    if (given.isConstant() && node.graph().opensBatch()) // of the one sample that the file says
+      given = broadcastTo(node, given, whole);
+    expect(given, whole, "first states");
     state.push_back(ofDirection(node, r.batchFirst ? transpose(node, given, {1, 0, 2}) : given, direction));
   }
   return state;
