@@ -43,6 +43,7 @@ struct AttachedLoss {
   int64_t ignoreIndex = -100;            // a label that does not count
   std::string logits = {};               // an output; empty: the one that must be meant
   std::vector<double> classWeights = {}; // of a label's class; empty: 1
+  std::vector<double> posWeight = {};    // of labels of 1, for each class or all; empty: 1
   std::string file = {};                 // an ONNX graph that is the loss, in place of a kind; empty: none
   std::string sha256 = {};               // of the file, in hexadecimal; empty: of any
 };

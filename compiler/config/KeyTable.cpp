@@ -136,7 +136,7 @@ with it say that they are stale. It is off unless written, and needs `zero_optim
 
 ## Which loss
 `deepstatic.loss` puts a loss behind a graph that ends in logits: `"causal-lm"`, `"masked-lm"`, `"token-classification"`, `"classification"`, `"segmentation"`,
-`"multi-label"` or `"regression"`, or an object with `kind`, `label_smoothing`, `ignore_index`, `class_weights` and `logits`,
+`"multi-label"` or `"regression"`, or an object with `kind`, `label_smoothing`, `ignore_index`, `class_weights`, `pos_weight` and `logits`,
 or `{"file": "loss.onnx"}`, a graph of its own. `--attach-loss` wins over it. `docs/attach-loss.md` has more.
 
 ## How the loss is averaged

@@ -58,6 +58,10 @@ void readMember(Resolver &resolver, const Member &member, AttachedLoss &loss) {
     readWeights(value, loss.classWeights)
         ? void()
         : refuse("a list of finite numbers, one for each class, at least 0, not all 0");
+  } else if (member.key == "pos_weight") {
+    readWeights(value, loss.posWeight)
+        ? void()
+        : refuse("a list of finite numbers, one for each class or one for all, at least 0, not all 0");
   } else if (member.key == "file") {
     isText && !value.text.empty() ? void(loss.file = value.text) : refuse("the path of an ONNX file");
   } else if (member.key == "sha256") {
@@ -65,8 +69,9 @@ void readMember(Resolver &resolver, const Member &member, AttachedLoss &loss) {
   } else if (member.key == "logits") {
     isText && !value.text.empty() ? void(loss.logits = value.text) : refuse("the name of an output");
   } else {
-    resolver.refuse(path, "it has " + printable(member.key) +
-                              "; kind, file, label_smoothing, ignore_index, class_weights and logits are available");
+    resolver.refuse(
+        path, "it has " + printable(member.key) +
+                  "; kind, file, label_smoothing, ignore_index, class_weights, pos_weight and logits are available");
   }
 }
 
@@ -93,6 +98,9 @@ void resolveLoss(Resolver &resolver, Config &config) {
       if (member(*written, key))
         resolver.refuse(path, std::string(key) + " belongs to labels that are classes; those of " +
                                   std::string(name(loss.kind)) + " are floats");
+  if (!isFile && loss.kind != LossKind::MultiLabel && member(*written, "pos_weight"))
+    resolver.refuse(path, "pos_weight belongs to multi-label; " + std::string(name(loss.kind)) +
+                              (choosesClass(loss.kind) ? " has class_weights" : " has none"));
 }
 
 } // namespace ds::config

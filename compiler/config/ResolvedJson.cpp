@@ -68,6 +68,8 @@ json lossJson(const AttachedLoss &loss) {
     written.update({{"label_smoothing", loss.labelSmoothing}, {"ignore_index", loss.ignoreIndex}});
   if (!loss.classWeights.empty())
     written["class_weights"] = loss.classWeights;
+  if (!loss.posWeight.empty())
+    written["pos_weight"] = loss.posWeight;
   if (!loss.logits.empty())
     written["logits"] = loss.logits;
   return written;

@@ -47,7 +47,7 @@ public:
     if (loss.kind == LossKind::Regression)
       return requireSquares();
     if (loss.kind == LossKind::MultiLabel)
-      return requireBinary();
+      return loss.posWeight.empty() ? requireBinary() : requireWeightedBinary(loss);
     if (!loss.classWeights.empty())
       return requireWeighted(loss);
     const proto::ReferenceOp &entropy = only("train.cross_entropy");
@@ -179,7 +179,7 @@ private:
                   (isDouble ? crc32c(std::as_bytes(std::span(weights))) : crc32c(std::as_bytes(std::span(singles))))
             : std::ranges::all_of(singles, [&](float each) { return each == float(numberOf(table, "value")); });
     if (!isSame)
-      refuse("its weights of classes are not deepstatic.loss's class_weights");
+      refuse("its weights are not those of deepstatic.loss");
   }
 
   /// The mean of max(x, 0) + log(exp(-|x|) + 1) - x * label.
@@ -189,9 +189,37 @@ private:
     const proto::ReferenceOp &product = made(difference.operands(1), "train.mul");
     requireInput(skipped(product.operands(1), {"train.cast"}));
     const uint32_t logits = product.operands(0);
+    requireSoftplus(softplus, logits);
+  }
+
+  void requireSoftplus(const proto::ReferenceOp &softplus, uint32_t of) const {
     const uint32_t power = madeOf(madeOf(madeOf(softplus.operands(1), "train.log"), "train.add"), "train.exp");
-    if (madeOf(softplus.operands(0), "train.max") != logits ||
-        madeOf(madeOf(power, "train.neg"), "train.abs") != logits)
+    if (madeOf(softplus.operands(0), "train.max") != of || madeOf(madeOf(power, "train.neg"), "train.abs") != of)
+      refuse("it is no binary cross entropy of one output's logits");
+  }
+
+  /// The mean of (1 - label) * x + (1 + (w - 1) * label) * softplus(-x).
+  void requireWeightedBinary(const AttachedLoss &loss) const {
+    const proto::ReferenceOp &sum = made(madeOf(added(), "train.reduce_mean"), "train.add");
+    const proto::ReferenceOp &absent = made(sum.operands(0), "train.mul");
+    const proto::ReferenceOp &present = made(sum.operands(1), "train.mul");
+    const proto::ReferenceOp &rest = made(absent.operands(0), "train.sub");
+    const proto::ReferenceOp &factor = made(present.operands(0), "train.add");
+    const proto::ReferenceOp &more = made(factor.operands(0), "train.mul");
+    for (const uint32_t one : {rest.operands(0), factor.operands(1)})
+      if (numberOf(made(skipped(one, {"train.broadcast", "train.cast"}), "train.constant"), "value") != 1)
+        refuse("a label is not weighed by 1 and what pos_weight is more");
+    for (const uint32_t labels : {rest.operands(1), more.operands(0)})
+      requireInput(skipped(labels, {"train.cast"}));
+    std::vector<double> weights = loss.posWeight;
+    for (double &weight : weights)
+      weight -= 1;
+    requireTable(made(skipped(more.operands(1), {"train.broadcast", "train.reshape"}), "train.constant"),
+                 more.results(0), weights);
+    const proto::ReferenceOp &softplus = made(present.operands(1), "train.add");
+    const uint32_t negative = madeOf(softplus.operands(0), "train.max");
+    requireSoftplus(softplus, negative);
+    if (madeOf(negative, "train.neg") != absent.operands(1))
       refuse("it is no binary cross entropy of one output's logits");
   }
 
@@ -239,7 +267,8 @@ std::optional<Claim> requireAttachedLoss(const proto::Plan &plan, const ModelFil
     const AttachedLoss &wanted = *config->loss;
     if (!said || said->kind != wanted.kind || said->labelSmoothing != wanted.labelSmoothing ||
         said->ignoreIndex != wanted.ignoreIndex || said->classWeights != wanted.classWeights ||
-        nameOfFile(*said) != nameOfFile(wanted) || (!wanted.logits.empty() && wanted.logits != said->logits))
+        said->posWeight != wanted.posWeight || nameOfFile(*said) != nameOfFile(wanted) ||
+        (!wanted.logits.empty() && wanted.logits != said->logits))
       refuse("the configuration asks for another (deepstatic.loss)");
   }
   if (!said)

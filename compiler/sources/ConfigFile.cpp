@@ -286,7 +286,8 @@ AttachedLoss lossFromJson(const Json &value) {
               .labelSmoothing = object.value("label_smoothing", 0.0),
               .ignoreIndex = object.value("ignore_index", int64_t(-100)),
               .logits = object.value("logits", ""),
-              .classWeights = object.value("class_weights", std::vector<double>())};
+              .classWeights = object.value("class_weights", std::vector<double>()),
+              .posWeight = object.value("pos_weight", std::vector<double>())};
   } catch (const Json::exception &) { // said below
   }
   throw Error("deepstatic.loss is " + value.dump() + ", which is no loss to attach");

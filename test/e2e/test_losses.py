@@ -58,7 +58,8 @@ def loss_of(kind, logits, labels, class_weights=None, **keys):
     if kind == "regression":
         return functional.mse_loss(logits, labels)
     if kind == "multi-label":
-        return functional.binary_cross_entropy_with_logits(logits, labels)
+        weight = keys.get("pos_weight")
+        return functional.binary_cross_entropy_with_logits(logits, labels, pos_weight=weight and torch.tensor(weight, dtype=torch.float32))
     if kind == "causal-lm":
         logits, labels = logits[:, :-1], labels[:, 1:]
     if kind != "segmentation":
@@ -110,8 +111,9 @@ def check_kind(tools, folder, kind, parameters, keys, ignored):
 
 
 KEYS = {"plain": {}, "ignored": {"ignore_index": 2}, "weights": {"class_weights": WEIGHTS}, "equal": {"class_weights": [2] * CLASSES}, "smoothing": {"label_smoothing": 0.2},
+        "positive": {"pos_weight": WEIGHTS}, "one for all": {"pos_weight": [3]},
         "all": {"ignore_index": 2, "class_weights": WEIGHTS, "label_smoothing": 0.2}}
-CASES = [(kind, "plain") for kind in SIZES] + [(kind, "all") for kind in OF_CLASSES] + [("segmentation", key) for key in ("ignored", "weights", "equal", "smoothing")]
+CASES = [(kind, "plain") for kind in SIZES] + [("multi-label", key) for key in ("positive", "one for all")] + [(kind, "all") for kind in OF_CLASSES] + [("segmentation", key) for key in ("ignored", "weights", "equal", "smoothing")]
 
 
 @pytest.mark.parametrize("kind,key", CASES)
@@ -159,7 +161,8 @@ def swap(plan, op):
         one.operands[0], one.operands[1] = one.operands[1], one.operands[0]
 
 
-EDITS = {"weights": ("segmentation", lambda plan: set_attribute(plan, "constant", "crc32c", 1)),
+EDITS = {"weights of labels of 1": ("multi-label", lambda plan: set_attribute(plan, "constant", "crc32c", 1)),
+         "weights": ("segmentation", lambda plan: set_attribute(plan, "constant", "crc32c", 1)),
          "quotient": ("segmentation", lambda plan: swap(plan, "div")),
          "labels and logits": ("multi-label", lambda plan: swap(plan, "mul"))}
 
@@ -169,7 +172,8 @@ def test_verify_derives_the_loss_again(tools, tmp_path, name):
     """The checker, which compares commands with the reference program, may be the first to see an edit."""
     kind, edit = EDITS[name]
     save_model(tmp_path / "m.onnx", kind)
-    config = config_of(tmp_path, loss={"kind": kind, **(KEYS["all"] if kind == "segmentation" else {})})
+    keys = KEYS["positive" if "of 1" in name else "all" if kind == "segmentation" else "plain"]
+    config = config_of(tmp_path, loss={"kind": kind, **keys})
     files = "--model", tmp_path / "m.onnx", "--config", config
     tools("ds-opt", "compile", files[1], *files[2:], "-o", tmp_path / "m.dsplan")
     plan = read_plan(tmp_path / "m.dsplan")
@@ -180,6 +184,8 @@ def test_verify_derives_the_loss_again(tools, tmp_path, name):
 
 REFUSED = {"classes": ("classification", {"class_weights": [1, 2]}, (),
                        "deepstatic.loss has 2 class_weights, and the logits have 5 classes; write one weight for each class"),
+           "positive": ("multi-label", {"pos_weight": [1, 2]}, (),
+                        "deepstatic.loss has 2 weights in pos_weight, and the logits end in 5 classes; write one weight for each class, or one"),
            "sigmoid": ("classification", {}, SEEN["sigmoid"][1],
                        "output 'p' is a sigmoid, of which classification cannot be taken; attach one that fits (--attach-loss multi-label)"),
            "softmax": ("multi-label", {}, SEEN["softmax"][1],
@@ -282,6 +288,58 @@ def test_a_loss_has_names_and_an_opset_of_its_own(tools, tmp_path):
     check_steps(tools, plan, tmp_path, parameters, lambda step: (
         (logits_of("classification", parameters, part(x, step)) - part(wanted, step)) ** 2 * torch.arange(1.0, 6)).mean())
     tools("ds-opt", "verify", plan, "--model", tmp_path / "m.onnx", "--config", config)
+
+
+def check_loss_of(tools, folder, data, loss_of_part, *flags):
+    """A file of classification and loss.onnx, which reads `wanted`, beside what PyTorch makes of both."""
+    parameters = {value.name: torch.from_numpy(numpy_helper.to_array(value).copy()).requires_grad_() for value in onnx.load(folder / "m.onnx").graph.initializer}
+    x, _ = samples("classification", folder / "data.safetensors")
+    save_file({"x": x, "wanted": data}, folder / "data.safetensors")
+    plan, config = folder / "m.dsplan", config_of(folder, loss={"file": str(folder / "loss.onnx")})
+    said = tools("ds-opt", "compile", folder / "m.onnx", "--config", config, "-o", plan, *flags).stderr
+    check_steps(tools, plan, folder, parameters, lambda step: loss_of_part(logits_of("classification", parameters, part(x, step)), part(data, step)))
+    tools("ds-opt", "verify", plan, "--model", folder / "m.onnx", "--config", config)
+    return said
+
+
+def test_a_loss_file_goes_with_a_batch_fixed_at_1(tools, tmp_path):
+    save_model(tmp_path / "m.onnx", "classification")
+    proto = onnx.load(tmp_path / "m.onnx")
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1
+    proto.graph.output[0].type.tensor_type.shape.CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, CLASSES]).type.tensor_type.shape)
+    onnx.save(proto, tmp_path / "m.onnx")
+    graph_loss(tmp_path / "loss.onnx", [("Sub", ["logits", "wanted"], ["d"]), ("Mul", ["d", "d"], ["s"]), ("ReduceMean", ["s"], ["loss"], ("keepdims", 0))],
+               [(name, TensorProto.FLOAT, ["n", CLASSES]) for name in ("logits", "wanted")], [("loss", [])])
+    wanted = torch.randn(STEPS * BATCH, CLASSES, generator=torch.Generator().manual_seed(3))
+    assert "which the file fixes at 1" in check_loss_of(tools, tmp_path, wanted, lambda logits, labels: ((logits - labels) ** 2).mean())
+
+
+def test_a_loss_file_has_functions_that_the_model_has_too(tools, tmp_path):
+    """Both have one of the same name: the model's doubles, the loss's squares."""
+    save_model(tmp_path / "m.onnx", "classification", [helper.make_node("Own", ["logits"], ["twice"], domain="own")])
+    graph_loss(tmp_path / "loss.onnx", [("Sub", ["twice", "wanted"], ["d"]), ("Own", ["d"], ["s"], ("domain", "own")), ("ReduceMean", ["s"], ["loss"], ("keepdims", 0))],
+               [(name, TensorProto.FLOAT, ["n", CLASSES]) for name in ("twice", "wanted")], [("loss", [])])
+    for file, op in (("m.onnx", "Add"), ("loss.onnx", "Mul")):
+        proto = onnx.load(tmp_path / file)
+        proto.opset_import.append(helper.make_opsetid("own", 1))
+        proto.functions.append(helper.make_function("own", "Own", ["a"], ["b"], [helper.make_node(op, ["a", "a"], ["b"])], [helper.make_opsetid("", 20)]))
+        onnx.save(proto, tmp_path / file)
+    wanted = torch.randn(STEPS * BATCH, CLASSES, generator=torch.Generator().manual_seed(3))
+    check_loss_of(tools, tmp_path, wanted, lambda logits, labels: ((2 * logits - labels) ** 2).mean())
+
+
+def test_a_loss_file_has_sizes_of_its_own(tools, tmp_path):
+    """Each sample has several wanted rows, of which the nearest counts; --dim says how many, and without it the size is asked for."""
+    save_model(tmp_path / "m.onnx", "classification")
+    graph_loss(tmp_path / "loss.onnx", [("Unsqueeze", ["logits", "one"], ["l"]), ("Sub", ["l", "wanted"], ["d"]), ("Mul", ["d", "d"], ["s"]),
+                                        ("ReduceMean", ["s", "two"], ["each"], ("keepdims", 0)), ("ReduceMin", ["each", "one"], ["least"], ("keepdims", 0)),
+                                        ("ReduceMean", ["least"], ["loss"], ("keepdims", 0))],
+               [("logits", TensorProto.FLOAT, ["n", CLASSES]), ("wanted", TensorProto.FLOAT, ["n", "rows", CLASSES])], [("loss", [])],
+               [numpy_helper.from_array(numpy.array([1]), "one"), numpy_helper.from_array(numpy.array([2]), "two")])
+    wanted = torch.randn(STEPS * BATCH, 3, CLASSES, generator=torch.Generator().manual_seed(3))
+    flags = "ds-opt", "compile", tmp_path / "m.onnx", "--config", config_of(tmp_path), "--attach-loss", tmp_path / "loss.onnx", "-o", tmp_path / "m.dsplan"
+    assert "dimension 'rows' has no size; add --dim rows=N" in tools.refused(*flags)
+    check_loss_of(tools, tmp_path, wanted, lambda logits, labels: ((logits[:, None] - labels) ** 2).mean(2).min(1).values.mean(), "--dim", "rows=3")
 
 
 FLOAT = TensorProto.FLOAT

@@ -283,6 +283,10 @@ mlir::Value GraphImporter::attachLoss(const std::string &output, const Value &lo
     if (const int64_t classes = logits.shape[classDimension(loss.kind, logits.shape)]; int64_t(weights) != classes)
       throw Failure(start + "deepstatic.loss has " + std::to_string(weights) + " class_weights, and the logits have " +
                     std::to_string(classes) + " classes; write one weight for each class");
+  if (const size_t weights = loss.posWeight.size(); weights > 1 && int64_t(weights) != logits.shape.back())
+    throw Failure(start + "deepstatic.loss has " + std::to_string(weights) + " weights in pos_weight, and the logits " +
+                  "end in " + std::to_string(logits.shape.back()) +
+                  " classes; write one weight for each class, or one");
   (*module_)->setAttr("train.attached_loss", builder_.getStringAttr(name(loss.kind)));
   (*module_)->setAttr("train.attached_logits", builder_.getStringAttr(output));
   const Value labels = Value::of(addLabels(loss.kind, logits));

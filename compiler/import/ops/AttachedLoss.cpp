@@ -38,18 +38,16 @@ Value logSoftmax(Node &node, const Value &scores) {
   return Value::of(node.create<train::LogSoftmaxOp>({node.operand(scores)}, {node.number("axis", 1)}).getResult());
 }
 
-/// The weights of classes as the logits' type.
-std::optional<Value> weightsOf(const AttachedLoss &loss, DType dtype) {
-  if (loss.classWeights.empty())
-    return std::nullopt;
+/// Numbers of the configuration as the logits' type.
+Value tableOf(const std::vector<double> &numbers, DType dtype) {
   std::vector<char> bytes;
-  for (const double weight : loss.classWeights) {
+  for (const double weight : numbers) {
     const float single = float(weight);
     const char *from =
         dtype == DType::F64 ? reinterpret_cast<const char *>(&weight) : reinterpret_cast<const char *>(&single);
     bytes.insert(bytes.end(), from, from + (dtype == DType::F64 ? sizeof weight : sizeof single));
   }
-  return Value::of(Constant::dense(dtype, {int64_t(loss.classWeights.size())}, std::move(bytes)));
+  return Value::of(Constant::dense(dtype, {int64_t(numbers.size())}, std::move(bytes)));
 }
 
 /// logits: a row of classes for each label.
@@ -66,7 +64,9 @@ Value ofClasses(Node &node, const AttachedLoss &loss, const Value &logits, const
               column = reshape(node, target, {rows});
   const Algebra math(node);
   Value entropy, weights;
-  const std::optional<Value> weightOfClass = weightsOf(loss, logits.dtype);
+  std::optional<Value> weightOfClass;
+  if (!loss.classWeights.empty())
+    weightOfClass = tableOf(loss.classWeights, logits.dtype);
   if (weightOfClass) {
     const ops::Likelihoods each = ops::likelihoodsOf(node, logSoftmax(node, scores), column, weightOfClass, ignored);
     weights = each.weights;
@@ -89,10 +89,18 @@ Value meanOfAll(Node &node, const Value &value) {
   return reduce(node, ReduceFold::Mean, value, axes, false);
 }
 
-/// The mean of log(1 + e^logit) - logit * label: binary cross entropy.
-Value binaryEntropy(Node &node, const Value &logits, const Value &labels) {
+/// The mean of log(1 + e^logit) - logit * label: binary cross entropy. With weights w of labels of 1 the mean of
+/// (1 - label) * logit + (1 + (w - 1) * label) * log(1 + e^-logit).
+Value binaryEntropy(Node &node, const AttachedLoss &loss, const Value &logits, const Value &labels) {
   const Algebra math(node);
-  return meanOfAll(node, math.sub(ops::softplusOf(node, logits), math.mul(logits, labels)));
+  if (loss.posWeight.empty())
+    return meanOfAll(node, math.sub(ops::softplusOf(node, logits), math.mul(logits, labels)));
+  std::vector<double> more = loss.posWeight;
+  for (double &weight : more)
+    weight -= 1;
+  const Value factor = math.add(math.mul(labels, tableOf(more, logits.dtype)), 1);
+  const Value absent = math.mul(math.sub(math.number(logits.dtype, 1), labels), logits);
+  return meanOfAll(node, math.add(absent, math.mul(factor, ops::softplusOf(node, math.neg(logits)))));
 }
 
 /// The mean of (logits - labels)^2.
@@ -137,7 +145,7 @@ Value attachedLoss(GraphImporter &graph, const AttachedLoss &loss, const Value &
   const FlatNode flat{&proto, newestOpset};
   Node node(graph, flat, location);
   if (loss.kind == LossKind::MultiLabel)
-    return binaryEntropy(node, logits, labels);
+    return binaryEntropy(node, loss, logits, labels);
   return loss.kind == LossKind::Regression ? squaredError(node, logits, labels) : ofClasses(node, loss, logits, labels);
 }
 

@@ -58,6 +58,8 @@ TEST(LossSettings, ReadsBackWhatItWrites) {
   EXPECT_EQ(second.loss->labelSmoothing, 0.25);
   EXPECT_EQ(second.loss->logits, "y");
   EXPECT_EQ(second.loss->classWeights, (std::vector<double>{1, 0.1}));
+  const Config weighed = resolve(R"({"kind": "multi-label", "pos_weight": [2, 0.5]})");
+  EXPECT_EQ(resolveConfig(resolvedJson(weighed), {}).loss->posWeight, (std::vector<double>{2, 0.5}));
 }
 
 TEST(LossSettings, Refuses) {
@@ -74,12 +76,14 @@ TEST(LossSettings, Refuses) {
   holds(refusal(R"({"kind": "causal-lm", "ignore_index": 0.5})"), "ignore_index is 0.5 and must be a whole number");
   holds(refusal(R"({"kind": "causal-lm", "logits": ""})"), R"(logits is "" and must be the name of an output)");
   holds(refusal(R"({"kind": "causal-lm", "weight": 2})"),
-        "it has weight; kind, file, label_smoothing, ignore_index, class_weights and logits are available");
+        "it has weight; kind, file, label_smoothing, ignore_index, class_weights, pos_weight and logits are available");
   for (const char *weights : {"[]", "[0, 0]", "[1, -1]", "[\"a\"]", "2"})
     holds(refusal(R"({"kind": "classification", "class_weights": )" + std::string(weights) + "}"),
           "and must be a list of finite numbers, one for each class, at least 0, not all 0");
   holds(refusal(R"({"kind": "multi-label", "class_weights": [1]})"),
         "class_weights belongs to labels that are classes; those of multi-label are floats");
+  holds(refusal(R"({"kind": "regression", "pos_weight": [1]})"),
+        "pos_weight belongs to multi-label; regression has none");
   holds(refusal(R"({"kind": "regression", "label_smoothing": 0.1})"),
         "label_smoothing belongs to labels that are classes; those of regression are floats");
 }

@@ -88,7 +88,8 @@ def loss_of_model(plan, folder, model, inputs):
     maker = probability_maker(model.proto_.graph, asked["logits"])
     if asked["kind"] == "multi-label":
         logits = numpy.log(logits / (1 - logits)) if maker == "Sigmoid" else logits
-        return float((numpy.logaddexp(0, logits) - logits * labels).mean())
+        weight = 1 + (numpy.array(asked.get("pos_weight", [1])) - 1) * labels
+        return float(((1 - labels) * logits + weight * numpy.logaddexp(0, -logits)).mean())
     if maker == "Softmax":
         logits = numpy.log(logits)
     if asked["kind"] == "segmentation":
