@@ -32,6 +32,9 @@ NARROW_TOLERANCE, NARROW_FLOOR = 1e-1, 1e-2
 FLOAT, DOUBLE = onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE
 
 
+CHOOSING = ("topk", "kthvalue", "median", "nanmedian", "mode")  # of equal numbers PyTorch takes any one
+
+
 class Unable(Exception):
     """Why gradients cannot be compared."""
 
@@ -291,6 +294,7 @@ class _Watch(TorchFunctionMode):
     def __init__(self):
         super().__init__()
         self.causes, self.functions, self.changing = [], [], []  # the last: hooks that gave a gradient
+        self.chooses = False  # among equal numbers
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name = getattr(function, "__name__", "")
@@ -301,6 +305,9 @@ class _Watch(TorchFunctionMode):
         elif not torch.is_grad_enabled() and name not in ("__get__", "__set__") and any(
                 isinstance(value, torch.Tensor) and value.is_floating_point() for value in args):
             self._note("torch.no_grad")
+        if name in CHOOSING and _has_ties(args[0], args[2] if len(args) > 2 else (kwargs or {}).get("dim", -1)):
+            self.chooses = True
+            self._note(f"equal numbers in torch.{name}")
         return function(*args, **(kwargs or {}))
 
     def _watched(self, hook, what: str):
@@ -353,6 +360,11 @@ class _Watch(TorchFunctionMode):
             left.extend(function for function, _ in node.next_functions)
 
 
+def _has_ties(values, dim: int) -> bool:
+    """Whether equal numbers stand along a dimension."""
+    return values.dim() > 0 and bool((values.detach().sort(dim).values.diff(dim=dim) == 0).any())
+
+
 def _hook_places(module) -> list:
     """(hooks, whose they are) of the module's own parameters and parts that have some."""
     places = [(hooks, f"a hook on {name}") for name, p in module.named_parameters()
@@ -378,11 +390,14 @@ def _refuse_difference(model, expected, found, tolerance, floor, watch) -> float
         top = float(value.abs().max())
         allowed = tolerance * top + floor * largest
         if not difference <= allowed:
-            causes = ([what for _, what in _hook_places(model.module)] + watch.causes)[:3]
+            counting = [f"scale_grad_by_freq of {part}" for part, layer in model.module.named_modules() if getattr(layer, "scale_grad_by_freq", False)]
+            causes = ([what for _, what in _hook_places(model.module)] + counting + watch.causes)[:3]
+            way = ("of equal numbers a graph takes the first, so tell them apart, as by adding 1e-6 * torch.arange(n)" if watch.chooses else
+                   "a graph knows of detach() alone, so write it with detach(), or leave it out")
             why = f"; likely because of {', '.join(causes)}" if causes else ""
             how = "it is not finite" if difference != difference else f"it differs by {difference:.2g}"
             frozen = "" if top else f", or freeze {name}, which PyTorch does not train, by requires_grad_(False)"
-            raise Refusal(f"the graph's gradient of {name} is not PyTorch's: {how} where the largest is {top:.2g}{why}; a graph knows of detach() "
-                          f"alone, so write it with detach(), or leave it out{frozen}; --skip-gradient-check exports all the same")
+            raise Refusal(f"the graph's gradient of {name} is not PyTorch's: {how} where the largest is {top:.2g}{why}; "
+                          f"{way}{frozen}; --skip-gradient-check exports all the same")
         worst = max(worst, difference / max(top, floor * largest) if largest else 0.0)
     return worst

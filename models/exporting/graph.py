@@ -97,12 +97,30 @@ def _index_put(x, indices, values, accumulate=False):
 
 def _root_cause(error: BaseException) -> str:
     """The exporter wraps the tracer's error, and appends advice for its own developers; the user's line stands in it."""
+    line = ""
     while error.__cause__ is not None:
+        line = line or _line_of_node(error)
         error = error.__cause__
+    kind, operator = type(error).__name__, re.search(r"\b(?:aten|prims)\.([a-z]\w*|_\w+?)(?:\.\w+)?\b", str(error))
+    if operator and kind == "DispatchError":
+        return f"{line}ONNX has no operator for torch's {operator[1].strip('_')}; write it with operators that it has, or leave it out of what is trained"
+    if operator and kind == "DynamicOutputShapeException":
+        return (f"{line}the size of what torch's {operator[1].strip('_')} makes depends on the values of a tensor, and a graph is fixed; use an operator on "
+                "whole tensors with a mask (torch.where)")
     place = re.search(r'The following call raised this error:\n +File "(.*)", line (\d+), in \w+\n +(.*)', str(error))
     if place and type(error).__name__ == "GuardOnDataDependentSymNode":
         return f"{place[1]}:{place[2]}: `{place[3]}` depends on the values of a tensor, and a graph is fixed; torch.where chooses among results"
     return f"{f'{place[1]}:{place[2]}: ' if place else ''}{type(error).__name__}: {first_line(error)}"
+
+
+def _line_of_node(error: BaseException) -> str:
+    """The user's line of the node that the exporter had in hand, "FILE:LINE: "; or nothing."""
+    frame, place = error.__traceback__, None
+    while frame is not None:
+        if trace := getattr(frame.tb_frame.f_locals.get("node"), "stack_trace", None):
+            place = [*re.finditer(r'File "(.*)", line (\d+), in', trace)][-1:]
+        frame = frame.tb_next
+    return f"{place[0][1]}:{place[0][2]}: " if place else ""
 
 
 @contextlib.contextmanager

@@ -332,6 +332,10 @@ def counted_narrow(m, h, x):
     return h
 
 
+def by_frequency(m):
+    m.table = nn.Embedding(4, 6, scale_grad_by_freq=True)
+
+
 REFUSED = {
     "no_grad": (off, None, "torch.no_grad in gradient_modules.py"),
     "set_grad_enabled": (switched_off, None, "gradient"),
@@ -349,6 +353,9 @@ REFUSED = {
     "a counter of Python": (counted_by_python, None, "forward changes steps, which is no buffer"),
     "a plain tensor": (plain, lambda m: setattr(m, "seen", torch.zeros(6, dtype=torch.float64)), "forward changes seen, which is no buffer"),
     "Python's random": (lambda m, h, x: h * (1 + random.random()), None, "forward draws from Python's random"),
+    "gradients by frequency": (lambda m, h, x: h + m.table(x.abs().long().clamp(0, 3)).sum(1), by_frequency, "likely because of scale_grad_by_freq of table; a graph"),
+    "ties": (lambda m, h, x: h * m.w.topk(3).values.sum(), None, "equal numbers in torch.topk in gradient_modules.py"),
+    "an operator that ONNX lacks": (lambda m, h, x: torch.digamma(h.abs() + 1), None, "ONNX has no operator for torch's digamma; write it with operators that it has"),
     "a counter of 16 bits": (counted_narrow, narrow, "changes the buffer calls, which is int16"),
 }
 

@@ -17,7 +17,7 @@ import export as exporter  # noqa: E402
 FEW = ["detach: straight through", "detach: DoRA", "std at 0", "norm 3 at 0", "atan2 at 0", "clamp", "hardswish", "max of a row, equal ones",
        "nn.MultiheadAttention", "EMA", "attention, the least number", "in place, by masks", "a sparse embedding"]
 FEW_REFUSED = ["no_grad", "Function", "hook on a parameter", "a counter of 16 bits", "a weight changed",
-               "hook that clips a parameter's"]
+               "hook that clips a parameter's", "gradients by frequency", "ties", "an operator that ONNX lacks"]
 ALL = os.environ.get("DS_TEST_SCOPE") == "all"
 
 
