@@ -311,6 +311,11 @@ def test_a_loss_file_goes_with_a_batch_fixed_at_1(tools, tmp_path):
     graph_loss(tmp_path / "loss.onnx", [("Sub", ["logits", "wanted"], ["d"]), ("Mul", ["d", "d"], ["s"]), ("ReduceMean", ["s"], ["loss"], ("keepdims", 0))],
                [(name, TensorProto.FLOAT, ["n", CLASSES]) for name in ("logits", "wanted")], [("loss", [])])
     wanted = torch.randn(STEPS * BATCH, CLASSES, generator=torch.Generator().manual_seed(3))
+    proto = onnx.load(tmp_path / "loss.onnx")
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1
+    onnx.save(proto, tmp_path / "one.onnx")
+    refusal = tools.refused("ds-opt", "compile", tmp_path / "m.onnx", "--config", config_of(tmp_path), "--attach-loss", tmp_path / "one.onnx")
+    assert refusal.strip().endswith("reads float32 'logits' [1, 5], which the model makes float32 [4, 5]; export the loss with an example of that type and shape"), refusal
     assert "which the file fixes at 1" in check_loss_of(tools, tmp_path, wanted, lambda logits, labels: ((logits - labels) ** 2).mean())
 
 
