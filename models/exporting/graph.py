@@ -65,7 +65,7 @@ def _trace(model: Model, path, returned):
                 opset_version=OPSET, input_names=names, output_names=[LOSS, *map(returned_name, returned)],
                 dynamic_shapes=shapes, verbose=False,
                 custom_translation_table={torch.ops.aten._native_batch_norm_legit_functional.default: _batch_norm,
-                                          torch.ops.aten.index_put.default: _index_put})
+                                          torch.ops.aten.index_put.default: _index_put, torch.ops.aten.uniform.default: _uniform})
     except Exception as error:
         cause = _root_cause(error)
         # Of scaled_dot_product_attention the exporter believes that its result lies otherwise in memory than it does.
@@ -80,6 +80,12 @@ def _batch_norm(x, w, b, mean, var, training, momentum=0.1, eps=1e-5):
     b = op.Expand(op.CastLike(0.0, mean), op.Shape(mean)) if b is None else b
     y, m, v = op.BatchNormalization(x, w, b, mean, var, epsilon=eps, momentum=1 - momentum, training_mode=1)
     return y, m, v, m, v
+
+
+def _uniform(x, low: float = 0.0, high: float = 1.0):
+    """Tensor.uniform_, which torch's own translation lacks."""
+    from onnxscript import opset20 as op
+    return op.RandomUniformLike(x, low=low, high=high)
 
 
 def _index_put(x, indices, values, accumulate=False):

@@ -207,7 +207,7 @@ def build(form):
 '''
 
 
-@pytest.mark.parametrize("form", ["transformers", "timm"])
+@pytest.mark.parametrize("form", ["transformers", "timm", "vit-pytorch"])
 def test_rows_are_dropped_or_scaled(form, tools, tmp_path):
     (tmp_path / "paths.py").write_text(PATHS)
     tools("export.py", "paths:build", "--set", f"form={form}", "--out", tmp_path / "model", cwd=tmp_path,

@@ -416,7 +416,7 @@ def determinant():
 
 
 class DropPath(nn.Module):
-    """Drops a sample's whole branch: in the form of transformers' models, or in that of torchvision's stochastic_depth and timm."""
+    """Drops a sample's whole branch: in the form of transformers' models, of vit-pytorch, or of torchvision's stochastic_depth and timm."""
     def __init__(self, rate, form):
         super().__init__()
         self.keep, self.form = 1 - rate, form
@@ -427,6 +427,8 @@ class DropPath(nn.Module):
             return x
         if self.form == "transformers":
             return x.div(self.keep) * (self.keep + torch.rand(shape, dtype=x.dtype)).floor()
+        if self.form == "vit-pytorch":
+            return x.div(self.keep) * (self.keep + torch.zeros(shape, dtype=x.dtype).uniform_(0, 1)).floor()
         return x * x.new_empty(shape).bernoulli_(self.keep).div_(self.keep)
 
 
