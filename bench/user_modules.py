@@ -45,7 +45,7 @@ VIT_PYTORCH = {  # name: (module, class, arguments)
     "t2t": ("t2t", "T2TViT", dict(image_size=32, num_classes=CLASSES, dim=32, depth=2, heads=2, mlp_dim=64, t2t_layers=((3, 2), (3, 2)))),
     "cross-vit": ("cross_vit", "CrossViT", dict(**IMAGE, sm_dim=32, lg_dim=48, depth=1, sm_patch_size=8, lg_patch_size=16)),
     "pit": ("pit", "PiT", dict(**IMAGE, patch_size=8, dim=32, depth=(1, 1), heads=2, mlp_dim=64)),
-    "cvt": ("cvt", "CvT", dict(num_classes=CLASSES)), "twins-svt": ("twins_svt", "TwinsSVT", dict(num_classes=CLASSES, s1_local_patch_size=2, s2_local_patch_size=2, s3_local_patch_size=2)),
+    "cvt": ("cvt", "CvT", dict(num_classes=CLASSES)),
     "mobile-vit": ("mobile_vit", "MobileViT", dict(image_size=(64, 64), dims=[24, 32, 40], channels=[8, 8, 12, 12, 16, 16, 20, 20, 24, 24, 32], num_classes=CLASSES)),
     "xcit": ("xcit", "XCiT", {**VIT, "cls_depth": 1}), "max-vit": ("max_vit", "MaxViT", dict(num_classes=CLASSES, dim_conv_stem=16, dim=16, dim_head=8, depth=(1, 1), window_size=4)),
     "scalable-vit": ("scalable_vit", "ScalableViT", dict(num_classes=CLASSES, dim=16, heads=(2, 2), depth=(1, 1), ssa_dim_key=(8, 8), reduction_factor=(2, 1), window_size=(4, None))),
