@@ -187,7 +187,13 @@ def of_timm(kind):
 
 
 def classifier(net, size):
+    """Of a module that gives logits of classes, which drops nothing: its random numbers would be others."""
     import torch
+
+    for part in net.modules():
+        for name in ("p", "drop_prob"):
+            if isinstance(vars(part).get(name), float):
+                setattr(part, name, 0.0)
 
     class Classifier(torch.nn.Module):
         def __init__(self):
