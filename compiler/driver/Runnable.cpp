@@ -14,9 +14,11 @@ using namespace ds::driver;
 
 namespace {
 
-constexpr int minCapability = 80;        // of the devices that kernels/cuda is built for
-constexpr int maxCommands = 4000;        // of a plan that is made again: a second or so each
-constexpr int maxSearchedCommands = 400; // where what leaves is searched for: some 50 plans for one
+constexpr int minCapability = 80; // of the devices that kernels/cuda is built for
+// Commands of a plan that is made again.
+constexpr int maxCommands = 4000;         // a second or so each
+constexpr int maxRepeatedCommands = 1500; // where the level of recompute is searched for: some 20 plans for one
+constexpr int maxSearchedCommands = 400;  // where what leaves is searched for: some 50 plans for one
 
 struct Change {
   std::string what;
@@ -70,7 +72,8 @@ Advice adviceFor(const CompileRequest &request, const plan::proto::Plan &plan) {
   config::ConfigOverrides ranks;
   ranks.ranks = request.overrides.ranks;
   const config::Config config = config::resolveConfig(plan.config_json(), ranks);
-  if (commandsOf(plan) > (config.offloadAuto ? maxSearchedCommands : maxCommands))
+  const bool searchesLevel = config.recompute.mode == config::Recompute::Mode::Auto;
+  if (commandsOf(plan) > (config.offloadAuto ? maxSearchedCommands : searchesLevel ? maxRepeatedCommands : maxCommands))
     return advice;
   for (const Change &change : changesOf(config, plan)) {
     CompileRequest changed = request;
