@@ -45,9 +45,9 @@ TEST(CudaWorkspaces, CutAReductionOnlyWhereResultsAreFew) {
   EXPECT_EQ(bytes({512, 0}, {0}), 0);
 }
 
-TEST(CudaWorkspaces, AttentionGradKeepsANumberPerQuery) {
+TEST(CudaWorkspaces, AttentionGradKeepsTwoNumbersPerQuery) {
   const TensorType q = f32({2, 4, 10, 8}), k = f32({2, 2, 10, 8}), lse = f32({2, 4, 10});
-  EXPECT_EQ(workspaceBytes({"attention_grad", {q, q, k, k, q, lse, q, k, k}, attention}, gpu), 2 * 4 * 10 * 4);
+  EXPECT_EQ(workspaceBytes({"attention_grad", {q, q, k, k, q, lse, q, k, k}, attention}, gpu), 2 * 2 * 4 * 10 * 4);
   EXPECT_EQ(workspaceBytes({"attention", {q, k, k, q, lse}, attention}, gpu), 0);
 }
 
@@ -59,6 +59,12 @@ TEST(CudaWorkspaces, AttentionGradHasRoomForSumsInAFixedOrder) {
   const TensorType odd{DType::BF16, {1, 1, 65, 8}}, oddLse = f32({1, 1, 65}); // padded to 128 by 128
   EXPECT_EQ(workspaceBytes({"attention_grad", {odd, odd, odd, odd, odd, oddLse, odd, odd, odd}, attention}, gpu),
             2 * 128 * 128 + 4 * 65 + 4 * 128 * 10 + (1 << 20));
+  // Llama 8B at 8192: all heads' ordered sums would take 4 GiB, so it goes by group, of four heads.
+  const TensorType large{DType::BF16, {1, 32, 8192, 128}}, group{DType::BF16, {1, 8, 8192, 128}};
+  const TensorType largeLse = f32({1, 32, 8192});
+  EXPECT_EQ(workspaceBytes(
+                {"attention_grad", {large, large, group, group, large, largeLse, large, group, group}, attention}, gpu),
+            2LL * 4 * 8192 * 8192 + 4 * 4 * 8192 + 4LL * 4 * 8192 * 130 + 2LL * 4 * 8192 * 256 + (1 << 20));
 }
 
 TEST(CudaWorkspaces, OfPackedAttentionAreThoseOfItsParts) {
