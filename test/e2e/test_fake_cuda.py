@@ -108,6 +108,13 @@ def test_a_residual_that_a_norms_gradient_adds_keeps_its_bits(name, options, run
     assert runs.on_cuda(name, WHOLE, *options)[:2] == runs.on_cuda(name, WHOLE, *options, "--without", "ds-fuse-residual-gradients")[:2]
 
 
+def test_where_no_epilogue_is_fused_their_parts_run(runs):
+    """A cuBLASLt that has algorithms for products alone."""
+    losses, _, stderr = runs.on_cuda("gpt2", WHOLE, DS_FAKE_CUBLASLT_EPILOGUES="0")
+    assert losses == pytest.approx(runs.on_cpu("gpt2", WHOLE), rel=1e-5)
+    assert "kernel 'linear_weight_grad' in float32 is run by our own slower kernel: cuBLASLt does not add up the columns" in stderr
+
+
 def test_where_no_ptx_is_taken_the_interpreter_runs(runs):
     """A driver that is too old for a text. It is said once for a type of operands."""
     file = runs.plan("gpt2", WHOLE, "h100x8")
