@@ -35,6 +35,7 @@ def export_graph(model: Model, folder: Path):
         _restore_buffers(proto.graph, model.buffers | {name: torch.tensor(True) for name in modes})
     state = carry_state(model, program, proto.graph)
     _mask_by_infinity(proto.graph)
+    _guard_hidden_queries(proto.graph)
     _strip_metadata(proto.graph)
     notes = {key: value for key, value in (("state", state), ("modes", modes)) if value}
     for key, value in (model_metadata(model, proto) | notes).items():
@@ -70,7 +71,11 @@ def _trace(model: Model, path, returned):
         cause = _root_cause(error)
         # Of scaled_dot_product_attention the exporter believes that its result lies otherwise in memory than it does.
         hint = "; eager attention is written out, so try --attention eager, or attn_implementation='eager' in your own module"
-        raise Refusal(f"torch.onnx cannot export {model.name}: {cause}{hint if 'Cannot view a tensor' in cause else ''}") from error
+        if "Cannot view a tensor" not in cause:
+            config = getattr(model.module, "config", None)
+            looks = "data-dependent" in cause and hasattr(config, "problem_type") and config.problem_type is None
+            hint = "; its loss may look at the values of labels: set its config's problem_type, as to 'single_label_classification'" if looks else ""
+        raise Refusal(f"torch.onnx cannot export {model.name}: {cause}{hint}") from error
 
 
 def _batch_norm(x, w, b, mean, var, training, momentum=0.1, eps=1e-5):
@@ -169,6 +174,26 @@ def _mask_by_infinity(graph) -> None:
             value = onnx.numpy_helper.to_array(least.attribute[0].t)
             if value.size == 1 and value.dtype.kind == "f" and value.item() == numpy.finfo(value.dtype).min:
                 least.attribute[0].t.CopyFrom(onnx.numpy_helper.from_array(numpy.full_like(value, -numpy.inf), least.attribute[0].t.name))
+
+
+def _guard_hidden_queries(graph) -> None:
+    """Attention of a query whose float mask is -inf for all keys is 0 in PyTorch: the guard that torch's exporter writes for boolean masks alone."""
+    makers = {node.output[0]: node for node in graph.node}
+    guarded = {node.input[0] for node in graph.node if node.op_type == "IsNaN"}
+    nodes = []
+    for node in graph.node:
+        nodes.append(node)
+        scores = makers.get(node.input[0]) if node.op_type == "Softmax" and node.output[0] not in guarded else None
+        if scores is None or scores.op_type != "Add" or not any("scaled_dot_product_attention" in entry.value for entry in node.metadata_props):
+            continue
+        weights = node.output[0]
+        raw, hidden, zero = (f"{weights}.{part}" for part in ("raw", "hidden", "zero"))
+        node.output[0] = raw
+        nodes += [onnx.helper.make_node("IsNaN", [raw], [hidden]), onnx.helper.make_node("Constant", [], [zero + ".float"], value_float=0.0),
+                  onnx.helper.make_node("CastLike", [zero + ".float", raw], [zero]), onnx.helper.make_node("Where", [hidden, zero, raw], [weights])]
+    whole = onnx.GraphProto(node=nodes)
+    del graph.node[:]
+    graph.node.extend(whole.node)
 
 
 def _strip_metadata(graph) -> None:

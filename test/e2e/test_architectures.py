@@ -38,7 +38,8 @@ def test_gradients_are_pytorchs(name, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PATH", f"{BINARIES}{os.pathsep}{os.environ['PATH']}")
     assert exporter.main(["architectures:with_loss", f'--set=name="{name}"', f"--out={tmp_path / 'model'}"]) == 0
     said = capsys.readouterr()
-    assert "gradients: those of PyTorch, largest relative difference" in said.out and "note: " not in said.err, said
+    notes = [line for line in said.err.splitlines() if line.startswith("note: ") and "the backward written by hand is the derivative" not in line]  # BLOOM's GELU
+    assert "gradients: those of PyTorch, largest relative difference" in said.out and not notes, said
 
 
 def test_all_are_there_and_enough_of_them_train():

