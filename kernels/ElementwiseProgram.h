@@ -62,6 +62,8 @@ enum class ElementwiseOp : int64_t {
   Ceil = 67,
   Round = 68, // halves to even
   Atan = 69,
+  Log1p = 70,
+  Expm1 = 71,
 };
 
 /// An opcode and the op that it computes, as the reference program spells it behind "train.".
@@ -106,7 +108,9 @@ inline constexpr ElementwiseName elementwiseNames[] = {{ElementwiseOp::Cast, "ca
                                                        {ElementwiseOp::Floor, "floor"},
                                                        {ElementwiseOp::Ceil, "ceil"},
                                                        {ElementwiseOp::Round, "round"},
-                                                       {ElementwiseOp::Atan, "atan"}};
+                                                       {ElementwiseOp::Atan, "atan"},
+                                                       {ElementwiseOp::Log1p, "log1p"},
+                                                       {ElementwiseOp::Expm1, "expm1"}};
 
 /// The opcode of an op; constants have none of their own.
 constexpr std::optional<ElementwiseOp> elementwiseNamed(std::string_view name) {

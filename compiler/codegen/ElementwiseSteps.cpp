@@ -175,6 +175,10 @@ Value *ElementwiseSteps::unary(ElementwiseOp op, Value *operand) {
     return functions_.exp(x).value;
   case ElementwiseOp::Log:
     return functions_.log(x).value;
+  case ElementwiseOp::Log1p:
+    return functions_.log1p(x).value;
+  case ElementwiseOp::Expm1:
+    return functions_.expm1(x).value;
   case ElementwiseOp::Erf:
     return functions_.erf(x).value;
   case ElementwiseOp::Tanh:

@@ -47,6 +47,8 @@ enum class UnaryFold {
   Reciprocal,
   Exp,
   Log,
+  Log1p,
+  Expm1,
   Erf,
   Tanh,
   Sigmoid,

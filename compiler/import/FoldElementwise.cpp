@@ -166,6 +166,10 @@ template <typename T> std::optional<Constant> floatFunction(UnaryFold kind, cons
     return run([](T x) { return std::exp(x); });
   case UnaryFold::Log:
     return run([](T x) { return std::log(x); });
+  case UnaryFold::Log1p:
+    return run([](T x) { return std::log1p(x); });
+  case UnaryFold::Expm1:
+    return run([](T x) { return std::expm1(x); });
   case UnaryFold::Erf:
     return run([](T x) { return std::erf(x); });
   case UnaryFold::Tanh:

@@ -182,7 +182,7 @@ private:
       refuse("its weights are not those of deepstatic.loss");
   }
 
-  /// The mean of max(x, 0) + log(exp(-|x|) + 1) - x * label.
+  /// The mean of max(x, 0) + log1p(exp(-|x|)) - x * label.
   void requireBinary() const {
     const proto::ReferenceOp &difference = made(madeOf(added(), "train.reduce_mean"), "train.sub");
     const proto::ReferenceOp &softplus = made(difference.operands(0), "train.add");
@@ -193,7 +193,7 @@ private:
   }
 
   void requireSoftplus(const proto::ReferenceOp &softplus, uint32_t of) const {
-    const uint32_t power = madeOf(madeOf(madeOf(softplus.operands(1), "train.log"), "train.add"), "train.exp");
+    const uint32_t power = madeOf(madeOf(softplus.operands(1), "train.log1p"), "train.exp");
     if (madeOf(softplus.operands(0), "train.max") != of || madeOf(madeOf(power, "train.neg"), "train.abs") != of)
       refuse("it is no binary cross entropy of one output's logits");
   }

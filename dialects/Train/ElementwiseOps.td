@@ -92,6 +92,8 @@ def Train_RsqrtOp : Train_UnaryOp<"rsqrt", "1 / sqrt(input)">;
 def Train_ReciprocalOp : Train_UnaryOp<"reciprocal", "1 / input">;
 def Train_ExpOp : Train_UnaryOp<"exp", "e to the power input">;
 def Train_LogOp : Train_UnaryOp<"log", "natural logarithm">;
+def Train_Log1pOp : Train_UnaryOp<"log1p", "natural logarithm of 1 + input">;
+def Train_Expm1Op : Train_UnaryOp<"expm1", "e to the power input, less 1">;
 def Train_ErfOp : Train_UnaryOp<"erf", "error function">;
 def Train_TanhOp : Train_UnaryOp<"tanh", "hyperbolic tangent">;
 def Train_SigmoidOp : Train_UnaryOp<"sigmoid", "1 / (1 + exp(-input))">;

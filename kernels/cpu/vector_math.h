@@ -57,6 +57,21 @@ DS_INLINE float vectorLog(float x) {
   return x >= 0.0f ? result : std::numeric_limits<float>::quiet_NaN();
 }
 
+/// log(1 + x) to 2 ulp, by what the sum rounds off: Goldberg, What Every Computer Scientist Should Know (1991).
+DS_INLINE float vectorLog1p(float x) {
+  const float sum = 1.0f + x, lost = x - (sum - 1.0f);
+  float result = vectorLog(sum) + lost / sum;
+  result = sum == 0.0f ? -std::numeric_limits<float>::infinity() : result;
+  return x == std::numeric_limits<float>::infinity() ? x : result;
+}
+
+/// exp(x) - 1 to 3 ulp: Kahan's (e^x - 1) x / log(e^x), in which the errors of e^x cancel.
+DS_INLINE float vectorExpm1(float x) {
+  const float power = vectorExp(x), rest = power - 1.0f;
+  const float result = rest * (x / vectorLog(power));
+  return power == 1.0f ? x : std::fabs(x) < 17.0f ? result : rest; // there 1 is below a digit of it, or e^x of 1
+}
+
 /// tanh(x) to 2 ulp: an odd polynomial near 0, else 1 - 2 / (exp(2 |x|) + 1).
 DS_INLINE float vectorTanh(float x) {
   const float t = std::fabs(x), s = x * x;

@@ -25,6 +25,8 @@ bool isFloatOnly(ElementwiseOp op) {
   case ElementwiseOp::Reciprocal:
   case ElementwiseOp::Exp:
   case ElementwiseOp::Log:
+  case ElementwiseOp::Log1p:
+  case ElementwiseOp::Expm1:
   case ElementwiseOp::Erf:
   case ElementwiseOp::Tanh:
   case ElementwiseOp::Sigmoid:

@@ -55,6 +55,10 @@ template <bool products> struct CompiledMath {
       return functions.exp(a);
     case ElementwiseOp::Log:
       return functions.log(a);
+    case ElementwiseOp::Log1p:
+      return functions.log1p(a);
+    case ElementwiseOp::Expm1:
+      return functions.expm1(a);
     case ElementwiseOp::Erf:
       return functions.erf(a);
     case ElementwiseOp::Tanh:

@@ -25,6 +25,10 @@ template <typename T> DS_HOST_DEVICE T floatUnary(ElementwiseOp op, T a) {
     return std::exp(a);
   case ElementwiseOp::Log:
     return std::log(a);
+  case ElementwiseOp::Log1p:
+    return std::log1p(a);
+  case ElementwiseOp::Expm1:
+    return std::expm1(a);
   case ElementwiseOp::Erf:
     return std::erf(a);
   case ElementwiseOp::Tanh:

@@ -60,6 +60,21 @@ public:
     return m_.select(x == f(0), f(-infinity), result);
   }
 
+  /// ln(1 + x), by what the sum rounds off.
+  Float log1p(Float x) {
+    const Float sum = f(1) + x, lost = x - (sum - f(1));
+    Float result = log(sum) + lost / sum;
+    result = m_.select(sum == f(0), f(-infinity), result);
+    return m_.select(x < f(infinity), result, x + x);
+  }
+
+  /// e^x - 1, by Kahan's (e^x - 1) x / ln e^x, in which the errors of e^x cancel.
+  Float expm1(Float x) {
+    const Float power = exp(x), rest = power - f(1);
+    const Float result = m_.select(m_.abs(x) < f(17), rest * (x / log(power)), rest);
+    return m_.select(power == f(1), x, result);
+  }
+
   /// Odd in x: a polynomial near 0, 1 - 2 / (e^2x + 1) further out.
   Float tanh(Float x) {
     const Float size = m_.abs(x), square = x * x;

@@ -125,6 +125,14 @@ struct Log {
   static DS_INLINE float apply(float a) { return vectorLog(a); }
   static DS_INLINE double apply(double a) { return std::log(a); }
 };
+struct Log1p {
+  static DS_INLINE float apply(float a) { return vectorLog1p(a); }
+  static DS_INLINE double apply(double a) { return std::log1p(a); }
+};
+struct Expm1 {
+  static DS_INLINE float apply(float a) { return vectorExpm1(a); }
+  static DS_INLINE double apply(double a) { return std::expm1(a); }
+};
 struct Erf {
   static DS_INLINE float apply(float a) { return vectorErf(a); }
   static DS_INLINE double apply(double a) { return std::erf(a); }

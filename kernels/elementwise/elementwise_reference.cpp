@@ -128,6 +128,10 @@ double floatUnary(ElementwiseOp op, double a) {
     return std::exp(a);
   case ElementwiseOp::Log:
     return std::log(a);
+  case ElementwiseOp::Log1p:
+    return std::log1p(a);
+  case ElementwiseOp::Expm1:
+    return std::expm1(a);
   case ElementwiseOp::Erf:
     return std::erf(a);
   case ElementwiseOp::Tanh:

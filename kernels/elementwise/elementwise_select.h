@@ -58,6 +58,10 @@ template <typename T> TileLoop floatLoop(ElementwiseOp op) {
     return unaryLoop<Exp, T, T>;
   case ElementwiseOp::Log:
     return unaryLoop<Log, T, T>;
+  case ElementwiseOp::Log1p:
+    return unaryLoop<Log1p, T, T>;
+  case ElementwiseOp::Expm1:
+    return unaryLoop<Expm1, T, T>;
   case ElementwiseOp::Erf:
     return unaryLoop<Erf, T, T>;
   case ElementwiseOp::Tanh:

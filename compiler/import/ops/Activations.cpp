@@ -46,16 +46,14 @@ void leakyRelu(Node &node) {
 
 void elu(Node &node) {
   const double alpha = node.floatAttr("alpha", 1);
-  rectified(node, [&](const Algebra &math, const Value &x) { return math.mul(math.sub(math.exp(x), 1), alpha); });
+  rectified(node, [&](const Algebra &math, const Value &x) { return math.mul(math.expm1(x), alpha); });
 }
 
 void celu(Node &node) {
   const double alpha = node.floatAttr("alpha", 1);
   if (alpha == 0)
     throw Failure("alpha is 0");
-  rectified(node, [&](const Algebra &math, const Value &x) {
-    return math.mul(math.sub(math.exp(math.div(x, alpha)), 1), alpha);
-  });
+  rectified(node, [&](const Algebra &math, const Value &x) { return math.mul(math.expm1(math.div(x, alpha)), alpha); });
 }
 
 void selu(Node &node) {
@@ -64,7 +62,7 @@ void selu(Node &node) {
   const double gamma = node.floatAttr("gamma", 1.05070102214813232421875);
   const Value x = node.floatIn(0);
   const Value positive = math.greater(x, 0);
-  const Value negative = math.mul(math.sub(math.exp(math.choose(positive, 0, x)), 1), alpha);
+  const Value negative = math.mul(math.expm1(math.choose(positive, 0, x)), alpha);
   node.set(0, math.mul(math.choose(positive, x, negative), gamma));
 }
 
@@ -93,7 +91,7 @@ void thresholdedRelu(Node &node) {
 /// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|)
 Value softplusOf(Node &node, const Value &x) {
   const Algebra math(node);
-  const Value rest = math.log(math.add(math.exp(math.neg(math.abs(x))), 1));
+  const Value rest = math.log1p(math.exp(math.neg(math.abs(x))));
   return math.add(math.max(x, 0), rest);
 }
 
@@ -174,36 +172,43 @@ void acos(Node &node) {
   node.set(0, math.add(math.neg(asinOf(math, node.floatIn(0))), std::numbers::pi / 2));
 }
 
-/// (e^x - sign e^-x) / 2
-static Value hyperbolic(Node &node, bool sine) {
+/// (e^x - e^-x) / 2
+void sinh(Node &node) {
+  const Algebra math(node);
+  const Value x = node.floatIn(0), up = math.expm1(x), down = math.expm1(math.neg(x));
+  node.set(0, math.mul(math.sub(up, down), 0.5));
+}
+
+/// (e^x + e^-x) / 2
+void cosh(Node &node) {
   const Algebra math(node);
   const Value x = node.floatIn(0), up = math.exp(x), down = math.exp(math.neg(x));
-  return math.mul(sine ? math.sub(up, down) : math.add(up, down), 0.5);
+  node.set(0, math.mul(math.add(up, down), 0.5));
 }
-void sinh(Node &node) { node.set(0, hyperbolic(node, true)); }
-void cosh(Node &node) { node.set(0, hyperbolic(node, false)); }
 
-/// log(|x| + sqrt(x^2 + 1)), with the sign of x
+/// log(|x| + sqrt(x^2 + 1)), with the sign of x; as log1p(|x| + x^2 / (1 + sqrt(x^2 + 1)))
 void asinh(Node &node) {
   const Algebra math(node);
   const Value x = node.floatIn(0), negative = math.less(x, 0);
   const Value size = math.choose(negative, math.neg(x), x);
-  const Value result = math.log(math.add(size, math.sqrt(math.add(math.mul(size, size), 1))));
+  const Value root = math.sqrt(math.add(math.mul(size, size), 1));
+  const Value part = math.mul(size, math.div(size, math.add(root, 1)));
+  const Value result = math.log1p(math.add(size, part));
   node.set(0, math.choose(negative, math.neg(result), result));
 }
 
-/// log(x + sqrt(x^2 - 1))
+/// log(x + sqrt(x^2 - 1)), as log1p of what it is more than 1
 void acosh(Node &node) {
   const Algebra math(node);
-  const Value x = node.floatIn(0);
-  node.set(0, math.log(math.add(x, math.sqrt(math.sub(math.mul(x, x), 1)))));
+  const Value more = math.sub(node.floatIn(0), 1);
+  node.set(0, math.log1p(math.add(more, math.sqrt(math.mul(more, math.add(more, 2))))));
 }
 
 /// log((1 + x) / (1 - x)) / 2
 void atanh(Node &node) {
   const Algebra math(node);
-  const Value x = node.floatIn(0), up = math.add(x, 1), down = math.add(math.neg(x), 1);
-  node.set(0, math.mul(math.log(math.div(up, down)), 0.5));
+  const Value x = node.floatIn(0), up = math.log1p(x), down = math.log1p(math.neg(x));
+  node.set(0, math.mul(math.sub(up, down), 0.5));
 }
 
 } // namespace ds::import::ops

@@ -44,6 +44,8 @@ public:
   Value sqrt(const Value &x) const;
   Value exp(const Value &x) const;
   Value log(const Value &x) const;
+  Value log1p(const Value &x) const;
+  Value expm1(const Value &x) const;
   Value tanh(const Value &x) const;
   Value erf(const Value &x) const;
   Value sigmoid(const Value &x) const;

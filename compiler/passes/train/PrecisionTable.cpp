@@ -30,6 +30,8 @@ static constexpr OpPrecision table[] = {
     {"reciprocal", "F", Elementwise},
     {"exp", "F", Elementwise},
     {"log", "F", Elementwise},
+    {"log1p", "F", Elementwise},
+    {"expm1", "F", Elementwise},
     {"erf", "F", Elementwise},
     {"tanh", "F", Elementwise},
     {"sigmoid", "F", Elementwise},

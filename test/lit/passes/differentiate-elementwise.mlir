@@ -123,6 +123,42 @@ func.func @forward() -> tensor<f32> {
 
 // -----
 
+// log1p: dy / (x + 1).
+// CHECK-LABEL: func.func @microbatch
+train.variable parameter @x : tensor<f32> from #train.fill<0.0> {trainable}
+func.func @forward() -> tensor<f32> {
+  // CHECK: %[[X:.*]] = train.read @x
+  %x = train.read @x : tensor<f32>
+  // CHECK: %[[Y:.*]] = train.log1p %[[X]]
+  %y = train.log1p %x : (tensor<f32>) -> tensor<f32>
+  // CHECK: %[[DY:.*]] = train.loss_gradient 1.000000e+00
+  // CHECK: %[[ONE:.*]] = train.constant dense<1.000000e+00>
+  // CHECK-NEXT: %[[SUM:.*]] = train.add %[[X]], %[[ONE]]
+  // CHECK-NEXT: %[[DX:.*]] = train.div %[[DY]], %[[SUM]]
+  // CHECK-NEXT: train.accumulate %[[DX]] into @"x::gradient"
+  return %y : tensor<f32>
+}
+
+// -----
+
+// expm1: dy (y + 1).
+// CHECK-LABEL: func.func @microbatch
+train.variable parameter @x : tensor<f32> from #train.fill<0.0> {trainable}
+func.func @forward() -> tensor<f32> {
+  // CHECK: %[[X:.*]] = train.read @x
+  %x = train.read @x : tensor<f32>
+  // CHECK: %[[Y:.*]] = train.expm1 %[[X]]
+  %y = train.expm1 %x : (tensor<f32>) -> tensor<f32>
+  // CHECK: %[[DY:.*]] = train.loss_gradient 1.000000e+00
+  // CHECK: %[[ONE:.*]] = train.constant dense<1.000000e+00>
+  // CHECK-NEXT: %[[SUM:.*]] = train.add %[[Y]], %[[ONE]]
+  // CHECK-NEXT: %[[DX:.*]] = train.mul %[[DY]], %[[SUM]]
+  // CHECK-NEXT: train.accumulate %[[DX]] into @"x::gradient"
+  return %y : tensor<f32>
+}
+
+// -----
+
 // erf: dy * 2 / sqrt(pi) * exp(-x^2).
 // CHECK-LABEL: func.func @microbatch
 train.variable parameter @x : tensor<f32> from #train.fill<0.0> {trainable}

@@ -16,7 +16,8 @@ namespace {
 constexpr DType f32 = DType::F32, bf16 = DType::BF16, boolean = DType::Bool;
 
 // 1 / sqrt is two operations, which the reference rounds together.
-constexpr Op functions[] = {Op::Rsqrt, Op::Exp, Op::Log, Op::Erf, Op::Tanh, Op::Sigmoid, Op::Sin, Op::Cos, Op::Atan};
+constexpr Op functions[] = {Op::Rsqrt, Op::Exp,     Op::Log, Op::Log1p, Op::Expm1, Op::Erf,
+                            Op::Tanh,  Op::Sigmoid, Op::Sin, Op::Cos,   Op::Atan};
 constexpr Op exactOps[] = {Op::Neg,   Op::Abs,  Op::Sqrt,  Op::Reciprocal, Op::Relu, Op::Sign,
                            Op::Floor, Op::Ceil, Op::Round, Op::Copy,       Op::IsNan};
 

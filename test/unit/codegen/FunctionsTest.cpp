@@ -106,9 +106,11 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 INSTANTIATE_TEST_SUITE_P(
     Functions, Unary,
     testing::Values(Function{"exp", 2, DS_OURS(exp), std::exp}, Function{"log", 2, DS_OURS(log), std::log},
-                    Function{"tanh", 2.5, DS_OURS(tanh), std::tanh}, Function{"erf", 2.5, DS_OURS(erf), std::erf},
-                    Function{"sigmoid", 3, DS_OURS(sigmoid), sigmoid}, Function{"sin", 2.5, DS_OURS(sin), std::sin},
-                    Function{"cos", 2.5, DS_OURS(cos), std::cos}, Function{"atan", 2.5, DS_OURS(atan), std::atan}),
+                    Function{"log1p", 2.5, DS_OURS(log1p), std::log1p},
+                    Function{"expm1", 4, DS_OURS(expm1), std::expm1}, Function{"tanh", 2.5, DS_OURS(tanh), std::tanh},
+                    Function{"erf", 2.5, DS_OURS(erf), std::erf}, Function{"sigmoid", 3, DS_OURS(sigmoid), sigmoid},
+                    Function{"sin", 2.5, DS_OURS(sin), std::sin}, Function{"cos", 2.5, DS_OURS(cos), std::cos},
+                    Function{"atan", 2.5, DS_OURS(atan), std::atan}),
     [](const auto &info) { return std::string(info.param.name); });
 
 TEST(Power, IsTheLibrarysWithinAFewUnits) {

@@ -59,6 +59,8 @@ void checkAccuracy(Op op, double (*exact)(double), double limit) {
 TEST(Elementwise, FastFunctionsAreAccurate) {
   checkAccuracy(Op::Exp, [](double x) { return std::exp(x); }, 1.5);
   checkAccuracy(Op::Log, [](double x) { return std::log(x); }, 1.5);
+  checkAccuracy(Op::Log1p, [](double x) { return std::log1p(x); }, 2);
+  checkAccuracy(Op::Expm1, [](double x) { return std::expm1(x); }, 3);
   checkAccuracy(Op::Tanh, [](double x) { return std::tanh(x); }, 2);
   checkAccuracy(Op::Erf, [](double x) { return std::erf(x); }, 2);
   checkAccuracy(

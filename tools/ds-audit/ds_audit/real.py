@@ -10,7 +10,7 @@ import numpy
 from . import windows
 from .plans import Unusable
 
-UNARY = {"sqrt": numpy.sqrt, "rsqrt": lambda x: 1 / numpy.sqrt(x), "exp": numpy.exp, "log": numpy.log, "tanh": numpy.tanh, "sin": numpy.sin,
+UNARY = {"sqrt": numpy.sqrt, "rsqrt": lambda x: 1 / numpy.sqrt(x), "exp": numpy.exp, "log": numpy.log, "log1p": numpy.log1p, "expm1": numpy.expm1, "tanh": numpy.tanh, "sin": numpy.sin,
          "cos": numpy.cos, "atan": numpy.arctan, "floor": numpy.floor, "ceil": numpy.ceil, "round": numpy.rint,
          "sigmoid": lambda x: 1 / (1 + numpy.exp(-x)), "erf": numpy.vectorize(math.erf, otypes=[float])}
 

@@ -39,7 +39,11 @@ func.func @unary(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   %16 = train.round %15 : (tensor<2x3xf32>) -> tensor<2x3xf32>
   // CHECK-NEXT: train.atan
   %17 = train.atan %16 : (tensor<2x3xf32>) -> tensor<2x3xf32>
-  return %17 : tensor<2x3xf32>
+  // CHECK-NEXT: train.log1p
+  %18 = train.log1p %17 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // CHECK-NEXT: train.expm1
+  %19 = train.expm1 %18 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %19 : tensor<2x3xf32>
 }
 
 // Tests the ops that integers and booleans know too.
