@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """ptxas.py [FILE.cu...]: what ptxas makes of our own kernels for compute capability 9.0, and whether that is good enough.
 
-Fails where a kernel needs more registers than its largest block has, where a hot kernel spills registers to memory, and, for all
-files, where docs/ptxas.md says otherwise; --update writes it. Ends with 77 where there is no nvcc 13."""
+Fails where a kernel needs more registers than its largest block has, where a hot kernel spills registers to memory or an instance of it is
+alone on its multiprocessor, and, for all files, where docs/ptxas.md says otherwise; --update writes it. Ends with 77 where there is no nvcc 13."""
 
 import os
 import re
@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "ptxas.md"
 REGISTERS = 65536  # of a multiprocessor, and so of a block
+THREADS, BLOCKS, SHARED = 2048, 32, 227 << 10  # of a multiprocessor of compute capability 9.0; each block takes 1 KiB of its shared memory besides its own
 # Those that a step of a language model spends its time in may not spill: by family. The others are for float64 or are oracles of a library's.
 HOT = ("clip", "elementwise", "index", "loss", "matmul", "movement", "norm", "random", "reduce", "optimizer/adamw", "optimizer/lion", "optimizer/sgd")
 
@@ -69,13 +70,19 @@ def kernels_of(log):
 def largest_blocks(source):
     """{kernel: most threads of a block}: of __launch_bounds__ in the file and its .cuh, 1,024 without."""
     texts = [source.read_text()] + [(ROOT / name).read_text() for name in re.findall(r'#include "(kernels/\w+/\w+\.cuh)"', source.read_text())]
-    known = {"blockThreads": 256, "edge *edge": 256, "attentionWarps *warpThreads": 128, "channelThreads": 512, "normThreads": 1024,
-             "lambThreads": 1024, "normRowThreads": 512, "lossThreads": 512, "mostRowThreads": 1024}
+    known = {"blockThreads": 256, "edge *edge": 256, "attentionWarps *warpThreads": 128, "channelThreads": 512, "normThreads": 512,
+             "lambThreads": 1024, "normRowThreads": 512, "normGradThreads": 256, "lossThreads": 256, "mostRowThreads": 512, "allRowsThreads": 1024}
     bounds = {}
     for text in texts:
         for bound, name in re.findall(r"__global__ void\s+(?:__launch_bounds__\(([^)]*)\))?\s*(\w+)\(", text):
-            bounds[name] = (known.get(bound) or int(bound)) if bound else 1024
+            threads = bound.split(",")[0]
+            bounds[name] = (known.get(threads) or int(threads)) if bound else 1024
     return bounds
+
+
+def resident(block, registers, shared):
+    """Blocks of one instance that a multiprocessor runs at once. A warp takes registers in steps of 8 a thread."""
+    return min(BLOCKS, THREADS // block, REGISTERS // (block * -(-registers // 8) * 8), SHARED // (shared + 1024))
 
 
 def is_hot(source):
@@ -88,28 +95,31 @@ def table(sources, folder, tool):
         logs = list(pool.map(lambda source: compile_one(tool, source, folder), sources))
     for source, log in zip(sources, logs):
         bounds, merged = largest_blocks(source), {}
-        for name, registers, spilled, shared in kernels_of(log):
-            old = merged.get(name, (0, 0, 0, 0))
-            merged[name] = (old[0] + 1, max(old[1], registers), max(old[2], spilled), max(old[3], shared))
-        for name, (count, registers, spilled, shared) in sorted(merged.items()):
+        for name, *figures in kernels_of(log):
+            merged.setdefault(name, []).append(figures)
+        for name, instances in sorted(merged.items()):
             block, path = bounds.get(name, 1024), f"kernels/{source.parent.name}/{source.name}"
-            lines.append(f"| `{path}` | `{name}` | {count} | {block} | {registers} | {spilled} | {shared} |")
+            registers, spilled, shared = map(max, zip(*instances))
+            fewest = min(resident(block, registers, shared) for registers, _, shared in instances)
+            lines.append(f"| `{path}` | `{name}` | {len(instances)} | {block} | {registers} | {spilled} | {shared} | {fewest} |")
             if registers * block > REGISTERS:
                 wrong.append(f"{path}: {name} needs {registers} registers for each of {block} threads, but a block has {REGISTERS}")
             if spilled and is_hot(source):
                 wrong.append(f"{path}: {name} spills {spilled} bytes of registers, and it is hot")
+            if fewest == 1 and is_hot(source):
+                wrong.append(f"{path}: {name} with {registers} registers for each of {block} threads is alone on a multiprocessor, and it is hot")
     return lines, wrong
 
 
 HEAD = """# Our own kernels by ptxas
 
 `scripts/ptxas.py --update` writes this page: nvcc 13.0, sm_90a, the flags of the build. A file has a kernel in several instances (types); each column has its largest value.
-A block is the largest that the kernel is launched with (`__launch_bounds__`). Registers times threads are at most 65,536, and hot kernels spill nothing: `scripts/ptxas.py` fails
-where that does not hold. These are the compiler's figures; nothing was measured on a GPU. Those that spill are our own attention, the oracle of cuDNN's,
-and Adagrad in float64.
+A block is the largest that the kernel is launched with (`__launch_bounds__`). The last column is how many blocks of it a multiprocessor has room for, of the instance with the fewest.
+Registers times threads are at most 65,536. Hot kernels spill nothing and two blocks fit, so that one loads while the other adds up: `scripts/ptxas.py` fails where that does not hold.
+These are the compiler's figures; nothing was measured on a GPU. Those that spill are our own attention, the oracle of cuDNN's, and Adagrad in float64.
 
-| file | kernel | instances | threads of a block | registers of a thread | bytes spilled | bytes of shared memory |
-|---|---|---|---|---|---|---|
+| file | kernel | instances | threads of a block | registers of a thread | bytes spilled | bytes of shared memory | blocks at once |
+|---|---|---|---|---|---|---|---|
 """
 
 

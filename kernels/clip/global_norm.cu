@@ -10,7 +10,7 @@ namespace ds::kernels::cuda {
 
 namespace {
 
-constexpr int mostOperands = 1024, normThreads = 1024, mostParts = sumSquaresBlock / sumSquaresLeaf;
+constexpr int mostOperands = 1024, normThreads = 512, mostParts = sumSquaresBlock / sumSquaresLeaf;
 
 struct Partials {
   int operands;

@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(lossThreads)
 }
 
 template <typename S>
-__global__ void __launch_bounds__(mostRowThreads)
+__global__ void __launch_bounds__(allRowsThreads)
     lossKernel(const S *losses, const int64_t *labels, S *loss, int64_t rows, int64_t ignored, bool mean) {
   S sum = 0;
   for (int64_t row = threadIdx.x; row < rows; row += blockDim.x)
@@ -101,7 +101,7 @@ std::unique_ptr<Kernel> makeCrossEntropy(const Invocation &invocation, const Bui
           };
           if (call.rows > 0)
             inPacks<T>(call.columns, {logits}) ? enqueue(std::true_type{}) : enqueue(std::false_type{});
-          launch<lossKernel<S>>(1, mostRowThreads, stream, losses, labels, at<S>(operands, 2), call.rows,
+          launch<lossKernel<S>>(1, allRowsThreads, stream, losses, labels, at<S>(operands, 2), call.rows,
                                 call.ignoreIndex, call.mean);
         },
         labelRefusal("cross_entropy", call));

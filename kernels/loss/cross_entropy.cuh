@@ -11,8 +11,11 @@
 
 namespace ds::kernels::cuda {
 
-/// Most threads of a block that shares a row, fewer than there may be: so while one block adds up, another loads.
-inline constexpr int lossThreads = 512;
+/// Most threads of a block that shares a row, few enough that a multiprocessor has registers for two blocks, of
+/// bfloat16 for four: while one block adds up, another loads.
+inline constexpr int lossThreads = 256;
+/// Threads of the one block that goes through the labels or losses of all rows.
+inline constexpr int allRowsThreads = 1024;
 /// Packs of packOf<T> elements that a thread has in flight. Rows are cut into packs even where no 16 bytes can be moved
 /// at once, so that a row's sums have one order, by its classes alone: padding does not change a bit.
 inline constexpr int packsAtOnce = 4;

@@ -8,7 +8,7 @@ namespace ds::kernels::cuda {
 namespace {
 
 template <typename S>
-__global__ void __launch_bounds__(mostRowThreads)
+__global__ void __launch_bounds__(allRowsThreads)
     scaleKernel(const int64_t *labels, const S *dloss, S *scale, int64_t rows, int64_t classes, int64_t ignored,
                 bool mean, Refuser refuse) {
   for (int64_t row = threadIdx.x; row < rows; row += blockDim.x)
@@ -75,7 +75,7 @@ std::unique_ptr<Kernel> makeCrossEntropyGrad(const Invocation &invocation, const
           const cudaStream_t stream = streamOf(context);
           const auto *labels = at<const int64_t>(operands, 1);
           auto *scale = static_cast<S *>(workspace.at(operands));
-          launch<scaleKernel<S>>(1, mostRowThreads, stream, labels, at<const S>(operands, 3), scale, call.rows,
+          launch<scaleKernel<S>>(1, allRowsThreads, stream, labels, at<const S>(operands, 3), scale, call.rows,
                                  call.classes, call.ignoreIndex, call.mean, Refuser(context));
           const auto *logits = at<const T>(operands, 0);
           auto *dlogits = at<T>(operands, 4);

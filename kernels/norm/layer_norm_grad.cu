@@ -12,7 +12,7 @@ namespace ds::kernels::cuda {
 namespace {
 
 template <typename T, int width, int kept>
-__global__ void __launch_bounds__(normRowThreads)
+__global__ void __launch_bounds__(normGradThreads)
     dxKernel(const T *dy, const T *x, const Sum<T> *gamma, const Sum<T> *means, const Sum<T> *rstds, const T *residual,
              T *dx, int64_t rows, int64_t cols) {
   using S = Sum<T>;
@@ -80,7 +80,7 @@ std::unique_ptr<Kernel> makeLayerNormGrad(const Invocation &invocation, const Bu
                            GammaBetaTerms<T>{dy, x, means, rstds, call.cols}, at<S>(operands, call.dx + 1),
                            at<S>(operands, call.dx + 2), stream);
       if (call.rows > 0)
-        withNormRow<T>(packed, call.cols, [&](auto width, auto kept, unsigned threads) {
+        withNormRow<T>(packed, call.cols, normGradThreads, [&](auto width, auto kept, unsigned threads) {
           launch<dxKernel<T, width(), kept()>>(blocksFor(call.rows, 1), threads, stream, dy, x, gamma, means, rstds,
                                                residual, dx, call.rows, call.cols);
         });

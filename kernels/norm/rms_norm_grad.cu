@@ -12,7 +12,7 @@ namespace ds::kernels::cuda {
 namespace {
 
 template <typename T, int width, int kept>
-__global__ void __launch_bounds__(normRowThreads)
+__global__ void __launch_bounds__(normGradThreads)
     dxKernel(const T *dy, const T *x, const Sum<T> *gamma, const Sum<T> *rrmss, const T *residual, T *dx, int64_t rows,
              int64_t cols) {
   using S = Sum<T>;
@@ -73,7 +73,7 @@ std::unique_ptr<Kernel> makeRmsNormGrad(const Invocation &invocation, const Buil
                            GammaTerms<T>{dy, x, rrmss, call.cols}, at<S>(operands, call.dx + 1),
                            static_cast<S *>(nullptr), stream);
       if (call.rows > 0)
-        withNormRow<T>(packed, call.cols, [&](auto width, auto kept, unsigned threads) {
+        withNormRow<T>(packed, call.cols, normGradThreads, [&](auto width, auto kept, unsigned threads) {
           launch<dxKernel<T, width(), kept()>>(blocksFor(call.rows, 1), threads, stream, dy, x, gamma, rrmss, residual,
                                                dx, call.rows, call.cols);
         });

@@ -1,6 +1,7 @@
 // adamw: one pass over p, g, m, v in one launch, torch.optim.AdamW's single-tensor formula.
 // Compiled with --fmad=false: operation by operation, as on a CPU. lr, step and clip are read from device memory; what
-// is one number for the whole update is computed in float64 once a block.
+// is one number for the whole update is computed in float64 once a block, of which there are few: it takes
+// microseconds.
 #include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Refuse.cuh"
@@ -10,6 +11,9 @@
 namespace ds::kernels::cuda {
 
 namespace {
+
+/// Of float32 a multiprocessor runs four at once.
+constexpr int64_t mostUpdateBlocks = 8 * multiprocessors;
 
 /// The attributes of a call.
 struct AdamWNumbers {
@@ -99,11 +103,11 @@ std::unique_ptr<Kernel> makeAdamW(const Invocation &invocation, const BuildOptio
           for (size_t i = 0; i < 4; ++i)
             addresses |= reinterpret_cast<uintptr_t>(operands[i]);
           if (elements > 0)
-            launch<adamwKernel<T>>(blocksFor(elements, blockThreads * packOf<T>), blockThreads, streamOf(context),
-                                   at<T>(operands, 0), at<const T>(operands, 1), at<T>(operands, 2), at<T>(operands, 3),
-                                   elements, at<const double>(operands, 4), at<const int64_t>(operands, 5),
-                                   at<const double>(operands, 6), cycled ? at<const double>(operands, 7) : nullptr,
-                                   numbers, addresses % 16 == 0, Refuser(context));
+            launch<adamwKernel<T>>(
+                blocksFor(elements, blockThreads * packOf<T>, mostUpdateBlocks), blockThreads, streamOf(context),
+                at<T>(operands, 0), at<const T>(operands, 1), at<T>(operands, 2), at<T>(operands, 3), elements,
+                at<const double>(operands, 4), at<const int64_t>(operands, 5), at<const double>(operands, 6),
+                cycled ? at<const double>(operands, 7) : nullptr, numbers, addresses % 16 == 0, Refuser(context));
         },
         stepRefusal("adamw"));
   };

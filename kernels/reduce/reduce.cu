@@ -35,7 +35,7 @@ struct Largest : Larger {
 
 /// A block adds one piece behind one result at a time. `to` is [pieces, outputs].
 template <typename T, typename To, typename Op>
-__global__ void __launch_bounds__(mostRowThreads)
+__global__ void __launch_bounds__(mostRowThreads, 2)
     rowKernel(const ReduceSpace space, const T *x, To *to, Accumulator<T> divisor, Op op) {
   using A = Accumulator<T>;
   for (int64_t task = blockIdx.x; task < space.outputs * space.pieces; task += gridDim.x) {

@@ -1,4 +1,4 @@
-"""Our own kernels by ptxas: registers within a block's, no spills where it matters, and docs/ptxas.md up to date; skipped without nvcc 13."""
+"""Our own kernels by ptxas: registers within a block's, no spills and two blocks at once where it matters, and docs/ptxas.md up to date; skipped without nvcc 13."""
 
 import subprocess
 import sys
@@ -40,6 +40,9 @@ __global__ void BOUNDS manyKernel(const float *x, float *y) {
     ("__launch_bounds__(1024)", "norm", "manyKernel spills"),
     ("", "norm", "registers for each of 1024 threads, but a block has 65536"),
     ("__launch_bounds__(1024)", "attention", None),  # an oracle may
+    ("__launch_bounds__(512)", "norm", "for each of 512 threads is alone on a multiprocessor"),
+    ("__launch_bounds__(512)", "attention", None),
+    ("__launch_bounds__(256, 2)", "norm", None),
 ])
 def test_a_kernel_that_is_too_large_is_named(bounds, family, error, tmp_path):
     source = tmp_path / family / "many.cu"

@@ -1,6 +1,7 @@
 // Kernels that move 16 bytes at once run where operands are not at multiples of 16 bytes, too.
 #include "kernels/BFloat16.h"
 #include "kernels/cuda/CudaKernels.h"
+#include "test/shim/Machine.h"
 #include "test/shim/ShimAccelerator.h"
 
 #include <cmath>
@@ -80,6 +81,18 @@ TEST(Packs, ProductsWithoutThem) {
     everyOne("matmul", {a, b, bias, c, c}, gelu, {3, 4});
     everyOne("linear_weight_grad", {dy, a, dw, db}, {{"transposed", int64_t(0)}, {"pieces", int64_t(1)}}, {2, 3});
   }
+}
+
+TEST(AdamW, ABlockUpdatesManyPacks) { // for two powers in float64, which the others of its threads wait for
+  const int64_t elements = 3 * 1056 * 1024 + 5;
+  const Buffer tensor(type(DType::F32, {elements})), step(type(DType::I64, {}), std::vector<int64_t>{7});
+  Buffer scalar(type(DType::F64, {}));
+  *scalar.as<double>() = 1;
+  const Attributes attributes = {
+      {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"adam_w_mode", int64_t(1)}};
+  const int64_t before = shim::counts().blocks;
+  ranAt(0, "adamw", {tensor, tensor, tensor, tensor, scalar, step, scalar}, attributes);
+  EXPECT_EQ(shim::counts().blocks - before, 1056);
 }
 
 /// a + b in `dtype`.

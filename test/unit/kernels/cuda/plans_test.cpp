@@ -28,7 +28,7 @@ TEST(CudaGrid, CoversTheWork) {
   EXPECT_EQ(blocksFor(int64_t(1) << 50), unsigned(mostBlocks));
   EXPECT_EQ(rowThreads(1), 32u);
   EXPECT_EQ(rowThreads(768), 256u);
-  EXPECT_EQ(rowThreads(1 << 20), 1024u);
+  EXPECT_EQ(rowThreads(1 << 20), 512u);
 }
 
 /// Runs a plan element by element, as the launches would.
