@@ -11,10 +11,8 @@ namespace ds::kernels {
 /// partials..., norm.
 struct GlobalNormCall {
   explicit GlobalNormCall(const Call &call) {
-    const size_t partials = call["norm"];
     const std::vector<int64_t> blocks = call.integers("blocks");
-    call.require(blocks.size() == partials, "'blocks' must have a number for each operand but the last");
-    for (size_t i = 0; i < partials; ++i) {
+    for (size_t i = 0; i < blocks.size(); ++i) {
       call.require(isSumSquaresBlock(blocks[i]), "'blocks' must be powers of two from 64 to 1024");
       counts.push_back(call.elements(i));
       parts.push_back(sumSquaresBlock / blocks[i]);
@@ -22,7 +20,7 @@ struct GlobalNormCall {
     }
   }
 
-  std::vector<int64_t> counts; ///< elements of each operand but the last
+  std::vector<int64_t> counts; ///< elements of each tensor of partials
   std::vector<int64_t> parts;  ///< of them, how many make a block
 };
 

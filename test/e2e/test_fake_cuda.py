@@ -6,10 +6,13 @@ import os
 import re
 import subprocess
 
+import numpy
 import pytest
-from conftest import FAKE_CUDA
+from conftest import FAKE_CUDA, FOLDERS, write_config
+from onnx import TensorProto, helper, numpy_helper, save
 from pipeline_trainer import Cut, trainer  # noqa: F401
 from plan_files import read_plan, write_plan
+from safetensors.numpy import save_file
 
 DS_RUN = FAKE_CUDA / "ds-run"
 STEPS = 4
@@ -187,3 +190,25 @@ def test_a_saved_run_is_resumed(runs, tmp_path):
 def test_info_names_it():
     done = subprocess.run([DS_RUN, "info"], capture_output=True, text=True)
     assert done.returncode == 0 and "a processor in place of a GPU" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_norm_of_more_tensors_than_a_launch_takes(tools, tmp_path):
+    """Of a product of 1,030 parameters; one launch takes 1,024 of them."""
+    names = [f"p{i}.weight" for i in range(1030)]
+    nodes = [helper.make_node("Mul", [f"v{i}", name], [f"v{i + 1}"]) for i, name in enumerate(names)]
+    nodes.append(helper.make_node("ReduceMean", [f"v{len(names)}"], ["loss"], keepdims=0))
+    graph = helper.make_graph(nodes, "product", [helper.make_tensor_value_info("v0", TensorProto.FLOAT, ["batch", 4])],
+                              [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])],
+                              [numpy_helper.from_array(numpy.full(4, 1 + i * 1e-7, numpy.float32), name) for i, name in enumerate(names)])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "m.onnx")
+    save_file({"v0": numpy.ones((8, 4), numpy.float32)}, tmp_path / "data.safetensors")
+    config = write_config(tmp_path / "c.json", 2, gradient_clipping=0.5)
+    norms = {}
+    for machine, folder in (("cpu", FOLDERS["ds-run"]), ("h100x8", FAKE_CUDA)):
+        plan, metrics = tmp_path / f"{machine}.dsplan", tmp_path / f"{machine}.jsonl"
+        tools("ds-opt", "compile", tmp_path / "m.onnx", "--config", config, "--machine", machine, "-o", plan)
+        done = subprocess.run([folder / "ds-run", plan, "--data", tmp_path / "data.safetensors", "--steps", "2", "--metrics", metrics, "--quiet"],
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        norms[machine] = [line["grad_norm"] for line in map(json.loads, metrics.read_text().splitlines()) if "grad_norm" in line]
+    assert len(norms["cpu"]) == 2 and norms["h100x8"] == pytest.approx(norms["cpu"], rel=1e-6)
