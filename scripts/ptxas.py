@@ -71,7 +71,7 @@ def largest_blocks(source):
     """{kernel: most threads of a block}: of __launch_bounds__ in the file and its .cuh, 1,024 without."""
     texts = [source.read_text()] + [(ROOT / name).read_text() for name in re.findall(r'#include "(kernels/\w+/\w+\.cuh)"', source.read_text())]
     known = {"blockThreads": 256, "edge *edge": 256, "attentionWarps *warpThreads": 128, "channelThreads": 512, "normThreads": 512,
-             "lambThreads": 1024, "normRowThreads": 512, "normGradThreads": 256, "lossThreads": 256, "mostRowThreads": 512, "allRowsThreads": 1024}
+             "lambThreads": 1024, "normRowThreads": 512, "warpThreads *piecesThreads": 1024, "lossThreads": 256, "mostRowThreads": 512, "allRowsThreads": 1024}
     bounds = {}
     for text in texts:
         for bound, name in re.findall(r"__global__ void\s+(?:__launch_bounds__\(([^)]*)\))?\s*(\w+)\(", text):

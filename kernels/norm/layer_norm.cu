@@ -54,12 +54,12 @@ std::unique_ptr<Kernel> makeLayerNorm(const Invocation &invocation, const BuildO
       const auto *gamma = at<const S>(operands, 1), *beta = at<const S>(operands, 2);
       auto *y = at<T>(operands, 3);
       if (call.rows > 0)
-        withNormRow<T>(inPacks<T>(call.cols, {x, gamma, beta, y}), call.cols, normRowThreads,
-                       [&](auto width, auto kept, unsigned threads) {
-                         launch<layerNormKernel<T, width(), kept()>>(
-                             blocksFor(call.rows, 1), threads, streamOf(context), x, gamma, beta, y, at<S>(operands, 4),
-                             at<S>(operands, 5), call.rows, call.cols, S(call.epsilon));
-                       });
+        withNormRow<T>(
+            inPacks<T>(call.cols, {x, gamma, beta, y}), call.cols, [&](auto width, auto kept, unsigned threads) {
+              launch<layerNormKernel<T, width(), kept()>>(blocksFor(call.rows, 1), threads, streamOf(context), x, gamma,
+                                                          beta, y, at<S>(operands, 4), at<S>(operands, 5), call.rows,
+                                                          call.cols, S(call.epsilon));
+            });
     });
   });
 }

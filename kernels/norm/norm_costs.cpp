@@ -17,7 +17,7 @@ int64_t normGradWorkspace(const CallTypes &call, const WorkspaceLimits &) {
 }
 
 int64_t cudaNormGradWorkspace(const CallTypes &call, const WorkspaceLimits &) {
-  return cudaNormGradPieces(rowsOf(call)) * sumsOf(call) * byteSize(call["gamma"].dtype);
+  return cudaNormGradPieces(rowsOf(call), call.elements("gamma")) * sumsOf(call) * byteSize(call["gamma"].dtype);
 }
 
 } // namespace ds::kernels

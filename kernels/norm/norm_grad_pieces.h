@@ -9,13 +9,17 @@ namespace ds::kernels {
 /// Rows that one piece of layer_norm_grad or rms_norm_grad sums, on a CPU, before the pieces are added in order.
 inline constexpr int64_t normGradRowsPerPiece = 64;
 
-/// On CUDA: at most so many pieces, enough to keep a GPU busy together with the cut along columns; of 32 rows or more.
-inline constexpr int64_t cudaNormGradMaxPieces = 128;
-constexpr int64_t cudaNormGradRows(int64_t rows) {
-  return std::max<int64_t>(32, (rows + cudaNormGradMaxPieces - 1) / cudaNormGradMaxPieces);
+/// On CUDA a piece is a block of threads, and it has eight rows or more. Of narrow rows, whose blocks are small, there
+/// are eight for each multiprocessor of an H100, of wide ones two.
+constexpr int64_t cudaNormGradMostPieces(int64_t cols) {
+  return 132 * std::clamp<int64_t>(6144 / std::max<int64_t>(cols, 1), 2, 8);
 }
-constexpr int64_t cudaNormGradPieces(int64_t rows) {
-  const int64_t perPiece = cudaNormGradRows(rows);
+constexpr int64_t cudaNormGradRows(int64_t rows, int64_t cols) {
+  const int64_t most = cudaNormGradMostPieces(cols);
+  return std::max<int64_t>(8, (rows + most - 1) / most);
+}
+constexpr int64_t cudaNormGradPieces(int64_t rows, int64_t cols) {
+  const int64_t perPiece = cudaNormGradRows(rows, cols);
   return (rows + perPiece - 1) / perPiece;
 }
 

@@ -9,10 +9,9 @@
 
 namespace ds::kernels::cuda {
 
-/// Most threads of a block, and packs that a thread keeps in registers of each tensor that it reads. The compiler keeps
-/// a pack of bfloat16 as 8 float32, so that a gradient's two tensors are 64 registers of a thread: two blocks of its
-/// threads fit on a multiprocessor.
-inline constexpr int normRowThreads = 512, normGradThreads = 256, keptPacks = 4;
+/// Most threads of a block, and packs that a thread of layer_norm or rms_norm keeps in registers: the compiler keeps a
+/// pack of bfloat16 as 8 float32.
+inline constexpr int normRowThreads = 512, keptPacks = 4;
 
 /// The packs of a row that one thread works on: the one of its number, and every blockDim.x-th behind it. With `kept`
 /// they are read once and stay in registers, else each walk reads them again, from the first-level cache.
@@ -67,13 +66,12 @@ template <typename T, int width> __device__ void addResidual(Pack<T, width> &dxs
     dxs.values[j] = narrow<T>(roundedSum(wide(dxs.values[j]), wide(added.values[j])));
 }
 
-/// run(width, kept, threads of a block, at most `most`) for rows of `cols` elements; the two first are
-/// integral_constants.
-template <typename T, typename Run> void withNormRow(bool packed, int64_t cols, unsigned most, Run run) {
+/// run(width, kept, threads of a block) for rows of `cols` elements; the two first are integral_constants.
+template <typename T, typename Run> void withNormRow(bool packed, int64_t cols, Run run) {
   const auto again = std::integral_constant<int, 0>{};
   const auto pack = std::integral_constant<int, packOf<T>>{};
   const int64_t work = packed ? cols / packOf<T> : cols;
-  const unsigned threads = std::min(rowThreads(work, keptPacks), most);
+  const unsigned threads = std::min<unsigned>(rowThreads(work, keptPacks), normRowThreads);
   if (!packed)
     return run(std::integral_constant<int, 1>{}, again, threads);
   if (work <= int64_t(threads) * keptPacks)

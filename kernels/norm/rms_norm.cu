@@ -45,12 +45,10 @@ std::unique_ptr<Kernel> makeRmsNorm(const Invocation &invocation, const BuildOpt
       const auto *gamma = at<const S>(operands, 1);
       auto *y = at<T>(operands, 2);
       if (call.rows > 0)
-        withNormRow<T>(inPacks<T>(call.cols, {x, gamma, y}), call.cols, normRowThreads,
-                       [&](auto width, auto kept, unsigned threads) {
-                         launch<rmsNormKernel<T, width(), kept()>>(blocksFor(call.rows, 1), threads, streamOf(context),
-                                                                   x, gamma, y, at<S>(operands, 3), call.rows,
-                                                                   call.cols, S(call.epsilon));
-                       });
+        withNormRow<T>(inPacks<T>(call.cols, {x, gamma, y}), call.cols, [&](auto width, auto kept, unsigned threads) {
+          launch<rmsNormKernel<T, width(), kept()>>(blocksFor(call.rows, 1), threads, streamOf(context), x, gamma, y,
+                                                    at<S>(operands, 3), call.rows, call.cols, S(call.epsilon));
+        });
     });
   });
 }

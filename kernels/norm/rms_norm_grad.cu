@@ -1,84 +1,11 @@
-// rms_norm_grad, with h = dy * gamma:
-//   dx = rrms * (h - x * rrms^2 * mean(h * x)),  dgamma = sum over rows of dy * x * rrms,
-// and residual added to dx.
-// A block takes a row for dx and reads it once (norm_row.cuh); the sums over rows are in norm_grad.cuh.
-#include "kernels/cuda/Reduce.cuh"
+// rms_norm_grad, by norm_grad.cuh.
 #include "kernels/norm/norm_grad.cuh"
-#include "kernels/norm/norm_row.cuh"
 #include "kernels/norm/rms_norm_call.h"
 
 namespace ds::kernels::cuda {
 
-namespace {
-
-template <typename T, int width, int kept>
-__global__ void __launch_bounds__(normGradThreads)
-    dxKernel(const T *dy, const T *x, const Sum<T> *gamma, const Sum<T> *rrmss, const T *residual, T *dx, int64_t rows,
-             int64_t cols) {
-  using S = Sum<T>;
-  using Values = Pack<T, width>;
-  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const NormRow<T, width, kept> dyRow(dy + row * cols, cols), xRow(x + row * cols, cols);
-    const S rrms = rrmss[row];
-    S sum = 0;
-    dyRow.forEachWith(xRow, [&](int64_t pack, const Values &dys, const Values &xs) {
-      const auto gammas = packAt<width>(gamma, pack);
-      for (int j = 0; j < width; ++j)
-        sum += wide(dys.values[j]) * gammas.values[j] * wide(xs.values[j]);
-    });
-    const S factor = rrms * rrms * (blockSum(sum) / S(cols));
-    dyRow.forEachWith(xRow, [&](int64_t pack, const Values &dys, const Values &xs) {
-      const auto gammas = packAt<width>(gamma, pack);
-      Values dxs;
-      for (int j = 0; j < width; ++j)
-        dxs.values[j] = narrow<T>(rrms * (wide(dys.values[j]) * gammas.values[j] - wide(xs.values[j]) * factor));
-      addResidual(dxs, residual ? residual + row * cols : nullptr, pack);
-      storePack(dx + row * cols, pack, dxs);
-    });
-  }
-}
-
-/// Of one row, the terms of dgamma in `width` columns; there is no dbeta.
-template <typename T> struct GammaTerms {
-  const T *dy, *x;
-  const Sum<T> *rrmss;
-  int64_t cols;
-
-  template <int width>
-  __device__ void add(int64_t row, int64_t pack, Pack<Sum<T>, width> &dgamma, Pack<Sum<T>, width> &) const {
-    const auto dys = packAt<width>(dy + row * cols, pack), xs = packAt<width>(x + row * cols, pack);
-    const Sum<T> rrms = rrmss[row];
-    for (int j = 0; j < width; ++j)
-      dgamma.values[j] += wide(dys.values[j]) * wide(xs.values[j]) * rrms;
-  }
-};
-
-} // namespace
-
 std::unique_ptr<Kernel> makeRmsNormGrad(const Invocation &invocation, const BuildOptions &) {
-  const RmsNormGradCall call(Call(invocation), Device::Cuda);
-  return withFloat(call.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    using S = Sum<T>;
-    return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {
-      const cudaStream_t stream = streamOf(context);
-      const auto *dy = at<const T>(operands, 0), *x = at<const T>(operands, 1);
-      const auto *rrmss = at<const S>(operands, 3);
-      const auto *gamma = at<const S>(operands, 2);
-      const auto *residual = call.residual ? at<const T>(operands, call.residual) : nullptr;
-      auto *dx = at<T>(operands, call.dx);
-      const bool packed = inPacks<T>(call.cols, {dy, x, gamma, residual, dx});
-      // The sum first: dx may be the memory of dy.
-      enqueueColumnSums<T>(packed, call.rows, call.cols, call.workspace.at(operands),
-                           GammaTerms<T>{dy, x, rrmss, call.cols}, at<S>(operands, call.dx + 1),
-                           static_cast<S *>(nullptr), stream);
-      if (call.rows > 0)
-        withNormRow<T>(packed, call.cols, normGradThreads, [&](auto width, auto kept, unsigned threads) {
-          launch<dxKernel<T, width(), kept()>>(blocksFor(call.rows, 1), threads, stream, dy, x, gamma, rrmss, residual,
-                                               dx, call.rows, call.cols);
-        });
-    });
-  });
+  return makeNormGrad<false>(invocation, RmsNormGradCall(Call(invocation), Device::Cuda));
 }
 
 } // namespace ds::kernels::cuda

@@ -95,6 +95,18 @@ TEST(AdamW, ABlockUpdatesManyPacks) { // for two powers in float64, which the ot
   EXPECT_EQ(shim::counts().blocks - before, 1056);
 }
 
+TEST(NormGrad, OneLaunchReadsTheRows) { // and one adds up the sums of its blocks
+  for (const bool centered : {true, false}) {
+    const Buffer x(type(DType::F32, {128, 768})), row(type(DType::F32, {128})), gamma(type(DType::F32, {768}));
+    const int64_t before = shim::counts().launches;
+    if (centered)
+      ranAt(0, "layer_norm_grad", {x, x, gamma, row, row, x, gamma, gamma}, {});
+    else
+      ranAt(0, "rms_norm_grad", {x, x, gamma, row, x, gamma}, {});
+    EXPECT_EQ(shim::counts().launches - before, 2);
+  }
+}
+
 /// a + b in `dtype`.
 double sumIn(DType dtype, double a, double b) {
   return dtype == DType::F64 ? a + b : dtype == DType::F32 ? float(a) + float(b) : float(BFloat16(float(a) + float(b)));

@@ -48,16 +48,19 @@ Case layerNormOf(int64_t cols) {
 Case layerNorm() { return layerNormOf(301); }
 Case packedLayerNorm() { return layerNormOf(520); }
 
-Case layerNormGrad() {
+Case layerNormGradOf(int64_t cols) {
   Random random{2};
-  const Shape x{9, 45};
+  const Shape x{9, cols};
   return {"layer_norm_grad",
-          {random.buffer(DType::F32, x), random.buffer(DType::F32, x), random.buffer(DType::F32, {45}),
+          {random.buffer(DType::F32, x), random.buffer(DType::F32, x), random.buffer(DType::F32, {cols}),
            random.buffer(DType::F32, {9}), random.buffer(DType::F32, {9}), Buffer(type(DType::F32, x)),
-           Buffer(type(DType::F32, {45})), Buffer(type(DType::F32, {45}))},
+           Buffer(type(DType::F32, {cols})), Buffer(type(DType::F32, {cols}))},
           {},
           {5, 6, 7}};
 }
+
+Case layerNormGrad() { return layerNormGradOf(45); }
+Case packedLayerNormGrad() { return layerNormGradOf(260); }
 
 Case cumSum() {
   Random random{3};
@@ -187,6 +190,7 @@ const Fault faults[] = {
     {shim::treeWithoutBarriers, topK, "topKKernel, block"},
     {shim::barrierMissingBetweenFinds, topK, "with no barrier between: a race"},
     {shim::returnBeforeABarrier, layerNormGrad, "has ended: threads diverge"},
+    {shim::sumsOfRowsInOnePlace, packedLayerNormGrad, "with no barrier between: a race"},
     {shim::vectorPastTheEnd, adamW, "bytes that lie outside of every operand"},
     {shim::vectorAtAnOddAddress, adamW, ""},
     {shim::coefficientsReadTooEarly, adamW, "adamwKernel, block"},

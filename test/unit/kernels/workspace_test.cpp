@@ -30,9 +30,12 @@ TEST(CudaWorkspaces, HoldAPieceOfEveryColumn) {
     const TensorType x = f32({rows, 8}), c = f32({8}), r = f32({rows});
     return workspaceBytes({"layer_norm_grad", {x, x, c, r, r, x, c, c}, {}}, gpu);
   };
-  EXPECT_EQ(bytes(100), 2 * 4 * 8 * 4); // 100 rows: pieces of 32, so 4 of them
+  EXPECT_EQ(bytes(100), 2 * 13 * 8 * 4); // 100 rows: pieces of 8, so 13 of them
   EXPECT_EQ(bytes(0), 0);
-  EXPECT_EQ(cudaNormGradPieces(1 << 20), cudaNormGradMaxPieces);
+  EXPECT_EQ(cudaNormGradMostPieces(768), 8 * 132);
+  EXPECT_EQ(cudaNormGradMostPieces(8192), 2 * 132);
+  EXPECT_EQ(cudaNormGradRows(16384, 768), 16);
+  EXPECT_EQ(cudaNormGradPieces(16384, 768), 1024);
 }
 
 TEST(CudaWorkspaces, CutAReductionOnlyWhereResultsAreFew) {
