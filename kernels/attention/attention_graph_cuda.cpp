@@ -32,15 +32,16 @@ auto inputOf(FrontendGraph &graph, const AttentionCall &call, const Heads &heads
 /// lse [B, H, Q] as cuDNN's [B, H, Q, 1].
 std::vector<int64_t> statisticsDims(const AttentionCall &call) { return {call.batch, call.heads, call.queries, 1}; }
 
-/// A mask that is added, of four dimensions.
+/// A mask that is added, of four dimensions. By cuDNN's page a bias may be broadcast over batches and heads alone, so
+/// one that is broadcast over queries has a row for each, all at one place, as PyTorch has it.
 auto maskOf(FrontendGraph &graph, const AttentionCall &call) {
   std::vector<int64_t> dims = {call.batch, call.heads, call.queries, call.keys};
-  for (size_t d = 0; d < dims.size(); ++d)
+  for (const size_t d : {0, 1, 3})
     if (call.maskStrides[d] == 0) // broadcast
       dims[d] = 1;
   std::vector<int64_t> strides = packedStrides(dims);
   for (size_t d = 0; d < dims.size(); ++d)
-    if (call.maskStrides[d] != 0) // of a chunk of heads as of all
+    if (call.maskStrides[d] != 0 || d == 2) // of a chunk of heads as of all
       strides[d] = call.maskStrides[d];
   return graph.input(dims, strides, call.dtype);
 }

@@ -39,6 +39,18 @@ TEST(Fallback, IsAnErrorWhereSoAsked) {
   ::unsetenv("DS_CUDA_STRICT");
 }
 
+TEST(Fallback, IsNotForAMaskOfKeys) { // as BERT has it
+  const WithCudnn all(true);
+  const int64_t before = cuda::fallbacks();
+  const TensorType q{DType::BF16, {2, 2, 16, 8}}, mask{DType::BF16, {2, 1, 1, 16}}, lse{DType::F32, {2, 2, 16}};
+  const Attributes attributes = {{"scale", 0.5}, {"causal", int64_t(0)}, {"mask", int64_t(1)}};
+  Invocation call{"attention_grad", {q, q, q, q, mask, q, lse, q, q, q}, attributes};
+  call.operands.push_back({DType::U8, {workspaceBytes(call, {.device = Device::Cuda})}});
+  (void)cudaKernels().find("attention_grad")(call, {});
+  (void)cudaKernels().find("attention")({"attention", {q, q, q, mask, q, lse}, attributes}, {});
+  EXPECT_EQ(cuda::fallbacks(), before);
+}
+
 } // namespace
 
 } // namespace ds::kernels::test

@@ -81,13 +81,14 @@ TEST(BFloat16Kernels, MatmulEpilogues) {
 TEST(BFloat16Kernels, AttentionAndItsGradients) {
   for (const auto &[heads, groups, queries, depth] :
        std::vector<std::array<int64_t, 4>>{{2, 2, 40, 64}, {4, 2, 33, 128}, {2, 1, 5, 7}})
-    for (bool masked : {false, true}) {
+    for (const Shape &mask : {Shape{}, Shape{queries, queries}, Shape{1, 1, 1, queries}}) {
+      const bool masked = !mask.empty();
       Random random{uint64_t(depth)};
       const Shape q = {1, heads, queries, depth}, k = {1, groups, queries, depth}, rows = {1, heads, queries};
       const Attributes attributes = {{"scale", 0.125}, {"causal", int64_t(!masked)}, {"mask", int64_t(masked)}};
       std::vector<Buffer> operands = {random.buffer(half, q), random.buffer(half, k), random.buffer(half, k)};
       if (masked)
-        operands.push_back(random.buffer(half, {queries, queries}));
+        operands.push_back(random.buffer(half, mask));
       const size_t out = operands.size();
       operands.emplace_back(type(half, q));
       operands.emplace_back(type(wide, rows));
