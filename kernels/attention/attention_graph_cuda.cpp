@@ -153,7 +153,7 @@ std::unique_ptr<CudnnGraph> makeAttentionGraph(const AttentionCall &call, int64_
     return nullptr;
   // What the frontend takes by itself may be an engine that this cuDNN does not have.
   for (const auto implementation : {fe::AttentionImplementation_t::AUTO, fe::AttentionImplementation_t::COMPOSITE})
-    if (auto graph = graphOf(call, implementation); graph->build(workspaceBytes, true))
+    if (auto graph = graphOf(call, implementation); graph->build(workspaceBytes, Factors::Any))
       return graph;
   return nullptr;
 }
@@ -168,7 +168,7 @@ std::unique_ptr<CudnnGraph> makeAttentionGradGraph(const AttentionCall &call, co
   if (chunk.batches == 0 || part.batch * part.heads * part.queries % 4 != 0 || !ChunkedGrad::isAligned(call, chunk))
     return nullptr;
   for (const bool isOrdered : {false, true}) // engines may be noted nondeterministic for what they do without order
-    if (auto graph = gradGraphOf(part); graph->build(workspaceBytes, true, isOrdered)) {
+    if (auto graph = gradGraphOf(part); graph->build(workspaceBytes, Factors::Any, isOrdered)) {
       if (part.batch == call.batch && part.groups == call.groups)
         return graph;
       return std::make_unique<ChunkedGrad>(std::move(graph), call, chunk);

@@ -1,5 +1,6 @@
 #include "kernels/KernelTable.h"
 #include "kernels/conv/ConvBlocks.h"
+#include "kernels/conv/conv_widened.h"
 
 #include <algorithm>
 
@@ -24,6 +25,16 @@ int64_t convInputGradWorkspace(const CallTypes &call, const WorkspaceLimits &lim
 int64_t convWeightGradWorkspace(const CallTypes &call, const WorkspaceLimits &limits) {
   const ConvBlocks blocks(call["x"], call["dw"], call["dy"]);
   return workspaceOf(blocks.sharedBytes(), blocks.weightBytes() + blocks.weightTileBytes(), limits);
+}
+
+WorkspaceOf libraryWorkspace;
+
+/// What cuDNN may use, and where the gradient has another type than its factors, float32 copies of these.
+int64_t cudaConvWeightGradWorkspace(const CallTypes &call, const WorkspaceLimits &limits) {
+  const int64_t library = libraryWorkspace(call, limits);
+  if (library == 0 || call["dw"].dtype == call["x"].dtype)
+    return library;
+  return widenedBytes(call.elements("dy")) + widenedBytes(call.elements("x")) + library;
 }
 
 /// Each element of a convolution's result is as many products as the weight has elements for one output channel.

@@ -4,6 +4,7 @@
 #include "kernels/conv/window_space.h"
 #include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
+#include "kernels/cuda/Packs.cuh"
 #include "kernels/cuda/Reduce.cuh"
 
 namespace ds::kernels::cuda {
@@ -91,6 +92,22 @@ __global__ void __launch_bounds__(blockThreads)
     y[i] = narrow<T>(wide(y[i]) + wide(bias[i / outputs % filters]));
 }
 
+__global__ void __launch_bounds__(blockThreads)
+    widenKernel(const __nv_bfloat16 *from, float *to, int64_t elements, bool packed) {
+  constexpr int width = packOf<__nv_bfloat16>;
+  const int64_t stride = int64_t(gridDim.x) * blockDim.x, start = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  const int64_t packs = packed ? elements / width : 0;
+  for (int64_t i = start; i < packs; i += stride) {
+    const auto narrow = packAt<width>(from, i);
+    Pack<float, width> wider;
+    for (int j = 0; j < width; ++j)
+      wider.values[j] = wide(narrow.values[j]);
+    storePack(to, i, wider);
+  }
+  for (int64_t i = packs * width + start; i < elements; i += stride)
+    to[i] = wide(from[i]);
+}
+
 } // namespace
 
 void enqueuePlainConv(ConvKind kind, const ConvCall &call, DType weightType, const void *first, const void *second,
@@ -125,6 +142,12 @@ void enqueueConvBias(const ConvCall &call, const void *bias, void *y, cudaStream
       launch<biasKernel<T>>(blocksFor(elements), blockThreads, stream, static_cast<const T *>(bias),
                             static_cast<T *>(y), elements, filters, outputs);
     });
+}
+
+void enqueueWidened(const void *from, float *to, int64_t elements, cudaStream_t stream) {
+  const bool packed = reinterpret_cast<uintptr_t>(from) % 16 == 0;
+  launch<widenKernel>(blocksFor(elements, blockThreads * packOf<__nv_bfloat16>), blockThreads, stream,
+                      static_cast<const __nv_bfloat16 *>(from), to, elements, packed);
 }
 
 } // namespace ds::kernels::cuda

@@ -1,6 +1,6 @@
 //===- plain_conv.h - our own convolutions -------------------------------===//
 //
-// For float64, which few engines of cuDNN take, and for calls that it refuses; and the bias.
+// For float64, which few engines of cuDNN take, and for calls that it refuses; and what goes with cuDNN's.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -16,5 +16,7 @@ void enqueuePlainConv(ConvKind kind, const ConvCall &call, DType weightType, con
                       void *result, cudaStream_t stream);
 /// y[n, m, ...] += bias[m].
 void enqueueConvBias(const ConvCall &call, const void *bias, void *y, cudaStream_t stream);
+/// to[i] = from[i], of bfloat16; `to` is at a multiple of 32 bytes.
+void enqueueWidened(const void *from, float *to, int64_t elements, cudaStream_t stream);
 
 } // namespace ds::kernels::cuda

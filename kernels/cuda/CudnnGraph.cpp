@@ -45,16 +45,18 @@ void FrontendGraph::output(const std::shared_ptr<fe::graph::Tensor_attributes> &
   tensor->set_output(true).set_dim(dims).set_stride(strides).set_data_type(cudnnType(dtype)).set_uid(++tensors_);
 }
 
-bool FrontendGraph::build(int64_t workspaceBytes, bool rounds, bool isOrdered) {
+bool FrontendGraph::build(int64_t workspaceBytes, Factors factors, bool isOrdered) {
   const cudnnHandle_t handle = cudnnHandle();
   if (!handle || graph.validate().is_bad() || graph.build_operation_graph(handle).is_bad() ||
       graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad())
     return false;
   if (!isOrdered)
     graph.deselect_numeric_notes({fe::NumericalNote_t::NONDETERMINISTIC});
-  if (!rounds)
-    graph.deselect_numeric_notes({fe::NumericalNote_t::TENSOR_CORE, fe::NumericalNote_t::DOWN_CONVERT_INPUTS,
-                                  fe::NumericalNote_t::WINOGRAD, fe::NumericalNote_t::FFT});
+  if (factors == Factors::Exact)
+    graph.deselect_numeric_notes({fe::NumericalNote_t::TENSOR_CORE});
+  if (factors != Factors::Any) // conversion is to float16
+    graph.deselect_numeric_notes(
+        {fe::NumericalNote_t::DOWN_CONVERT_INPUTS, fe::NumericalNote_t::WINOGRAD, fe::NumericalNote_t::FFT});
   graph.deselect_workspace_greater_than(workspaceBytes);
   int64_t needed = 0;
   return graph.check_support().is_good() && graph.build_plans().is_good() &&

@@ -24,6 +24,10 @@ inline fe::DataType_t cudnnType(DType dtype) {
                                : fe::DataType_t::BFLOAT16;
 }
 
+/// What an engine may do to its factors: nothing; take them for numbers of TF32, which are those of bfloat16 and more;
+/// or round and transform them.
+enum class Factors { Exact, Short, Any };
+
 /// A graph whose tensors have the numbers 1, 2, ... in the order of their addresses.
 class FrontendGraph final : public CudnnGraph {
 public:
@@ -39,10 +43,9 @@ public:
   /// The next tensor, `tensor` of the graph made a result.
   void output(const std::shared_ptr<fe::graph::Tensor_attributes> &tensor, const std::vector<int64_t> &dims,
               const std::vector<int64_t> &strides, DType dtype);
-  /// Chooses an engine; false where there is none that is deterministic and fits. Without `rounds` engines that round
-  /// float32 factors or transform them are left out. With `isOrdered` an attribute of the operation asks for sums in a
-  /// fixed order, which counts for more than an engine's note.
-  bool build(int64_t workspaceBytes, bool rounds, bool isOrdered = false);
+  /// Chooses an engine; false where there is none that is deterministic and fits. With `isOrdered` an attribute of the
+  /// operation asks for sums in a fixed order, which counts for more than an engine's note.
+  bool build(int64_t workspaceBytes, Factors factors, bool isOrdered = false);
 
   Status enqueue(std::span<void *const> addresses, void *workspace, cudaStream_t stream) noexcept override;
 

@@ -186,8 +186,10 @@ std::vector<Engine> convEngines(const Operation &op) {
   std::vector<Engine> engines;
   if (op.conv.before == op.conv.after) {
     const bool isFloat = op.at("x").type == DataType_t::FLOAT;
-    if (isFloat)
+    if (isFloat) { // float16, and TF32
       engines.push_back({HeurMode_t::A, {Note::TENSOR_CORE, Note::DOWN_CONVERT_INPUTS}, engineWorkspace, 11});
+      engines.push_back({HeurMode_t::A, {Note::TENSOR_CORE}, engineWorkspace, 11});
+    }
     if (op.name != "conv_fprop")
       engines.push_back({HeurMode_t::A, {Note::NONDETERMINISTIC}, 0});
     if (isFloat)

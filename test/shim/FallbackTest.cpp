@@ -51,6 +51,18 @@ TEST(Fallback, IsNotForAMaskOfKeys) { // as BERT has it
   EXPECT_EQ(cuda::fallbacks(), before);
 }
 
+TEST(Fallback, IsNotForAConvolutionsWeightGradientInFloat32) {
+  const WithCudnn all(true);
+  const int64_t before = cuda::fallbacks();
+  const TensorType x{DType::BF16, {2, 3, 8, 8}}, dy{DType::BF16, {2, 5, 8, 8}}, dw{DType::F32, {5, 3, 3, 3}};
+  Invocation call{"conv_weight_grad",
+                  {dy, x, dw},
+                  {{"strides", Shape{1, 1}}, {"dilations", Shape{1, 1}}, {"low", Shape{1, 1}}, {"groups", int64_t(1)}}};
+  call.operands.push_back({DType::U8, {workspaceBytes(call, {.device = Device::Cuda})}});
+  (void)cudaKernels().find("conv_weight_grad")(call, {});
+  EXPECT_EQ(cuda::fallbacks(), before);
+}
+
 } // namespace
 
 } // namespace ds::kernels::test
