@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace ds {
 
@@ -11,26 +13,68 @@ struct Rates {
   double commandSeconds = 0;                  // of a command that does nothing
   double float32 = 0, tf32 = 0, bfloat16 = 0; // FLOP of large products, by what they multiply
   double attention = 0;                       // FLOP of attention in 16 bits, which reaches less than a product
+  double multiprocessors = 0;                 // of a GPU, no rate; 0: shapes and kernels do not matter
 
   bool known() const { return bytes > 0; }
   bool operator==(const Rates &) const = default;
 };
 
+/// `count` products [rows, depth] by [depth, columns].
+struct ProductShape {
+  double count = 0, rows = 0, columns = 0, depth = 0;
+};
+
 /// What one command does.
 struct Work {
   double flops = 0;
-  double bytes = 0;                                                // read or written, each once
+  double bytes = 0;                                                // read and written, what is both twice
   enum Kind { Float32, Tf32, Bits16, Attention16 } kind = Float32; // of the FLOP
+  // Of machines without rates alone:
+  double hiddenFlops = 0; // that a causal mask spares
+  double bytesAgain = 0;  // of `bytes`, of what is read and written the second time
+  // Of GPUs alone:
+  ProductShape product = {};
+  double scratch = 0;     // bytes that one pass writes and the next reads, beside no FLOP
+  double memoryShare = 1; // of the memory's rate, that the kernel reaches
+  bool isPlain = false;   // attention by our own kernel, where no library takes it
 };
+
+/// The part of the rate of large products that one of this shape reaches. A multiprocessor computes tiles of 128 x 256,
+/// one after another, so tiles and waves of them are whole (NVIDIA, Matrix Multiplication Background User's Guide,
+/// 2023, chapter 3). A tile takes as long as `fill` more of depth: on Hopper four stages of 64 fill the shared memory
+/// before the first product. Where tiles are few, their depth is split into parts, whose float32 sums are written and
+/// read: 8 bytes an element, for which an H100's multiprocessor needs as long as for `split` of depth.
+inline double shareOfRate(const ProductShape &product, double multiprocessors) {
+  constexpr double tileRows = 128, tileColumns = 256, fill = 256, split = 1024, mostParts = 16;
+  if (product.count == 0)
+    return 1;
+  const auto tilesOf = [&](double height, double width) {
+    return product.count * std::ceil(product.rows / height) * std::ceil(product.columns / width);
+  };
+  const double tiles = std::min(tilesOf(tileRows, tileColumns), tilesOf(tileColumns, tileRows));
+  double least = std::numeric_limits<double>::infinity();
+  for (double parts = 1; parts <= mostParts; ++parts)
+    least = std::min(least, std::ceil(tiles * parts / multiprocessors) *
+                                (product.depth / parts + fill + (parts > 1 ? split : 0)));
+  const double full = product.count * product.rows * product.columns / (tileRows * tileColumns) / multiprocessors;
+  return full * product.depth / least;
+}
 
 /// Seconds of work on one rank. With rates, the longer of its FLOP and its bytes (the roofline; Williams, Waterman and
 /// Patterson, 2009), and what a command takes. Without, 100 GFLOP/s and then 10 GB/s: no measure of any machine, only
-/// ratios matter.
+/// ratios matter. These are of operands that count once and of all scores, as the tables of docs/offload.md are.
 inline double seconds(const Work &work, const Rates &rates) {
   if (!rates.known())
-    return work.flops / 1e11 + work.bytes / 1e10;
-  const double flops[] = {rates.float32, rates.tf32, rates.bfloat16, rates.attention};
-  return rates.commandSeconds + std::max(work.flops / flops[work.kind], work.bytes / rates.bytes);
+    return (work.flops + work.hiddenFlops) / 1e11 + (work.bytes - work.bytesAgain) / 1e10;
+  const double peaks[] = {rates.float32, rates.tf32, rates.bfloat16, rates.attention};
+  const double peak = peaks[work.kind];
+  if (rates.multiprocessors == 0)
+    return rates.commandSeconds + std::max(work.flops / peak, work.bytes / rates.bytes);
+  constexpr double plainShare = 1.0 / 8; // assumed: a thread an element, scalar operations
+  const double flops =
+      work.isPlain ? plainShare * rates.float32 : peak * shareOfRate(work.product, rates.multiprocessors);
+  return rates.commandSeconds + std::max(work.flops / flops, work.bytes / (work.memoryShare * rates.bytes)) +
+         work.scratch / rates.bytes;
 }
 
 /// The kind of a call: `bits` of what it multiplies.

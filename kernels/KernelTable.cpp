@@ -88,9 +88,13 @@ CallTypes::CallTypes(const Invocation &invocation) : invocation_(&invocation) {
   const CallLayout layout(invocation);
   for (size_t i = 0; i < layout.size(); ++i)
     add(layout[i].name, invocation.operands[i]);
+  const auto causal = invocation.attributes.find("causal");
+  isCausal_ = causal != invocation.attributes.end() && causal->second == AttributeValue(int64_t(1));
 }
 
-CallTypes::CallTypes(const KernelRow &row, std::span<const TensorType> reads, std::span<const TensorType> writes) {
+CallTypes::CallTypes(const KernelRow &row, std::span<const TensorType> reads, std::span<const TensorType> writes,
+                     bool isCausal)
+    : isCausal_(isCausal) {
   for (const bool written : {false, true}) {
     const std::span<const TensorType> types = written ? writes : reads;
     const auto isMissing = [&](const OperandRow &operand) {
@@ -117,6 +121,12 @@ const TensorType &CallTypes::operator[](std::string_view name) const {
     if (known == name)
       return *type;
   return empty;
+}
+
+CallTypes CallTypes::withoutCausal() const {
+  CallTypes all = *this;
+  all.isCausal_ = false;
+  return all;
 }
 
 int64_t CallTypes::dim(std::string_view name, int d) const {

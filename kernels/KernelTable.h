@@ -60,7 +60,8 @@ public:
   explicit CallTypes(const Invocation &invocation);
   /// An op by what it reads and writes: of the operands that a row leaves open, the first are there. For rows that read
   /// and write no operand both.
-  CallTypes(const KernelRow &row, std::span<const TensorType> reads, std::span<const TensorType> writes);
+  CallTypes(const KernelRow &row, std::span<const TensorType> reads, std::span<const TensorType> writes,
+            bool isCausal = false);
 
   /// An operand that the call does not have is empty.
   const TensorType &operator[](std::string_view name) const;
@@ -69,6 +70,9 @@ public:
   int64_t dim(std::string_view name, int d) const;
   /// Whether some operand has no elements.
   bool isEmpty() const;
+  /// Of attention: key j is hidden from query i where j > i.
+  bool isCausal() const { return isCausal_; }
+  CallTypes withoutCausal() const;
   /// Of a call, not of an op.
   const Invocation &invocation() const { return *invocation_; }
 
@@ -77,6 +81,7 @@ private:
 
   std::vector<std::pair<std::string_view, const TensorType *>> operands_;
   const Invocation *invocation_ = nullptr;
+  bool isCausal_ = false;
 };
 
 /// What of a machine file decides workspaces.

@@ -3,6 +3,7 @@
 
 #include "compiler/analysis/KernelSelection.h"
 #include "core/CostModel.h"
+#include "kernels/CallWork.h"
 
 using namespace mlir;
 using namespace ds;
@@ -26,21 +27,17 @@ std::vector<kernels::TensorType> tensorsOf(TypeRange types) {
 /// Of the module that an op is in.
 Rates ratesFor(Operation *op) {
   const auto rates = op->getParentOfType<ModuleOp>()->getAttrOfType<DenseF64ArrayAttr>(ratesAttribute);
-  return rates && rates.size() == 6 ? Rates{rates[0], rates[1], rates[2], rates[3], rates[4], rates[5]} : Rates{};
+  return rates && rates.size() == 7 ? Rates{rates[0], rates[1], rates[2], rates[3], rates[4], rates[5], rates[6]}
+                                    : Rates{};
 }
 
 /// Of a kernel that reads and writes these. The rates say whether products of float32 are TF32.
-double secondsOf(const kernels::KernelRow *row, ArrayRef<kernels::TensorType> reads,
-                 ArrayRef<kernels::TensorType> writes, double bytes, const Rates &rates) {
-  Work work{.bytes = bytes};
-  if (row) {
-    const kernels::CallTypes call(*row, reads, writes);
-    work.flops = kernels::flopsOf(row->name, call);
-    work.bytes -= kernels::untouchedBytes(row->name, call);
-    const unsigned bits = reads.empty() ? 32 : unsigned(8 * byteSize(reads.front().dtype));
-    work.kind = workKind(kernels::isAttention(row->name), bits, false);
-  }
-  return seconds(work, rates);
+Work workOf(const kernels::KernelRow *row, ArrayRef<kernels::TensorType> reads, ArrayRef<kernels::TensorType> writes,
+            bool isCausal, double bytes) {
+  if (!row)
+    return {.bytes = bytes};
+  const unsigned bits = reads.empty() ? 32 : unsigned(8 * byteSize(reads.front().dtype));
+  return kernels::workOf(*row, kernels::CallTypes(*row, reads, writes, isCausal), bytes, bits, false);
 }
 
 } // namespace
@@ -53,25 +50,30 @@ double ds::seconds(Operation *op) {
     moved += bytesOf(type);
   for (Type type : op->getResultTypes())
     moved += bytesOf(type);
-  return secondsOf(kernels::findKernel(op->getName().stripDialect()), tensorsOf(op->getOperandTypes()),
-                   tensorsOf(op->getResultTypes()), moved, ratesFor(op));
+  return seconds(workOf(kernels::findKernel(op->getName().stripDialect()), tensorsOf(op->getOperandTypes()),
+                        tensorsOf(op->getResultTypes()), op->hasAttr("causal"), moved),
+                 ratesFor(op));
 }
 
 double ds::seconds(plan::CommandOpInterface command) {
   std::vector<kernels::TensorType> reads, writes;
-  double moved = 0;
+  double moved = 0, again = 0;
   for (auto [index, buffer] : llvm::enumerate(command.getBuffers())) {
     const RankedTensorType type = command.getTensor(unsigned(index));
     const plan::Access access = command.getAccess(unsigned(index));
     if (access == plan::Access::Scratch)
       continue;
     moved += bytesOf(type);
+    again += access == plan::Access::ReadWrite ? bytesOf(type) : 0;
     (access == plan::Access::Write ? writes : reads)
         .push_back({dtypeOf(type), Shape(type.getShape().begin(), type.getShape().end())});
   }
   auto kernel = dyn_cast<plan::KernelOp>(command.getOperation());
-  return secondsOf(kernel ? kernels::findKernel(kernel.getKernel()) : nullptr, reads, writes, moved,
-                   ratesFor(command.getOperation()));
+  const auto causal = kernel ? kernel.getArguments().getAs<IntegerAttr>("causal") : IntegerAttr();
+  Work work = workOf(kernel ? kernels::findKernel(kernel.getKernel()) : nullptr, reads, writes,
+                     causal && causal.getInt() == 1, moved + again);
+  work.bytesAgain = again;
+  return seconds(work, ratesFor(command.getOperation()));
 }
 
 LinkSpeed ds::linkSpeed(Operation *op, StringRef between) {

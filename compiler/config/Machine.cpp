@@ -33,8 +33,9 @@ constexpr int64_t mostBytes = int64_t(1) << 60;
 constexpr std::string_view fields[] = {"alignment", "device",        "device_memory", "host_memory",
                                        "isa",       "links",         "name",          "ranks_per_host",
                                        "rates",     "reserve_bytes", "threads",       "workspace_bytes_per_thread"};
-constexpr std::string_view rateFields[] = {"attention_tflops", "bfloat16_tflops", "command_us",
-                                           "float32_tflops",   "memory_gb_per_s", "tf32_tflops"};
+constexpr std::string_view rateFields[] = {"attention_tflops", "bfloat16_tflops", "command_us", "float32_tflops",
+                                           "memory_gb_per_s",  "multiprocessors", "tf32_tflops"};
+constexpr std::string_view ratesThatMayLack[] = {"command_us", "multiprocessors"};
 constexpr std::string_view linkNames[] = {"device-host", "host-nvme", "hosts", "ranks"};
 constexpr std::string_view linkFields[] = {"bandwidth_gb_per_s", "between", "latency_us"};
 
@@ -150,16 +151,19 @@ Rates parseRates(const Node &node, const FieldReader &file, const std::string &f
   if (node.kind != Node::Kind::Object)
     file.refuse(node, "rates", "it takes an object");
   for (std::string_view field : rateFields)
-    if (field != "command_us" && !member(node, field))
+    if (!std::ranges::count(ratesThatMayLack, field) && !member(node, field))
       file.refuse(node, "rates", "it lacks \"" + std::string(field) + "\"");
   const FieldReader read(node, rateFields, fileName);
   const auto flops = [&](std::string_view field) { return read.number(field, 1e-3, 1e6) * 1e12; };
+  int64_t multiprocessors = 0;
+  read.count("multiprocessors", multiprocessors, 1, 1 << 16);
   return {.bytes = read.number("memory_gb_per_s", 1e-3, 1e6) * 1e9,
           .commandSeconds = read.number("command_us", 0, 1e6) / 1e6,
           .float32 = flops("float32_tflops"),
           .tf32 = flops("tf32_tflops"),
           .bfloat16 = flops("bfloat16_tflops"),
-          .attention = flops("attention_tflops")};
+          .attention = flops("attention_tflops"),
+          .multiprocessors = double(multiprocessors)};
 }
 
 /// What cpu.json says, for where there is no such file.

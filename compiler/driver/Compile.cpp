@@ -166,7 +166,7 @@ static void setRates(ModuleOp module, const Rates &rates, bool tf32) {
     module->setAttr(ratesAttribute,
                     Builder(module.getContext())
                         .getDenseF64ArrayAttr({rates.bytes, rates.commandSeconds, tf32 ? rates.tf32 : rates.float32,
-                                               rates.tf32, rates.bfloat16, rates.attention}));
+                                               rates.tf32, rates.bfloat16, rates.attention, rates.multiprocessors}));
 }
 
 /// For passes that ask how long transfers take.

@@ -37,6 +37,7 @@ plan::proto::Machine ds::driver::describedMachine(const config::Machine &machine
     line.set_tf32_flops(rates.tf32);
     line.set_bfloat16_flops(rates.bfloat16);
     line.set_attention_flops(rates.attention);
+    line.set_multiprocessors(uint32_t(rates.multiprocessors));
   }
   return to;
 }

@@ -1,3 +1,4 @@
+#include "kernels/CallWork.h"
 #include "kernels/KernelTable.h"
 #include "kernels/attention/attention_call.h"
 #include "kernels/attention/attention_chunks.h"
@@ -6,6 +7,8 @@
 #include "kernels/cuda/SumBytes.h"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 namespace ds::kernels {
 
@@ -13,7 +16,8 @@ namespace {
 
 /// The sizes of a call. lse is [batch, heads, queries] in every layout.
 struct Sizes {
-  explicit Sizes(const CallTypes &call) : heads(call.dim("lse", 1)), queries(call.dim("lse", 2)) {
+  explicit Sizes(const CallTypes &call)
+      : heads(call.dim("lse", 1)), queries(call.dim("lse", 2)), causal(call.isCausal()) {
     if (call["qkv"].shape.size() == 4)
       readPacked(call);
     else
@@ -25,6 +29,15 @@ struct Sizes {
   DType dtype = DType::F32;
   int64_t heads, groups = 0; // of all batches
   int64_t queries, keys = 0, depth = 0, columns = 0;
+  bool causal;
+
+  /// Of all heads. A causal mask leaves query i the keys 0 to i; what else a mask hides is computed all the same.
+  double scores() const {
+    const double side = double(std::min(queries, keys)); // of the triangle; queries below it see all keys
+    const double ofHead = causal ? side * (side + 1) / 2 + double(queries - int64_t(side)) * double(keys)
+                                 : double(queries) * double(keys);
+    return double(heads) * ofHead;
+  }
 
 private:
   void readPacked(const CallTypes &call) {
@@ -66,6 +79,12 @@ int64_t cudaAttentionWorkspace(const CallTypes &call, const WorkspaceLimits &lim
   return isWideFloat(Sizes(call).dtype) ? 0 : std::min<int64_t>(limits.bytesPerWorker, 1 << 20);
 }
 
+/// The heads that cuDNN takes at once of a gradient.
+static HeadChunk chunkOf(const CallTypes &call, const Sizes &sizes) {
+  const int64_t batches = call.dim("lse", 0);
+  return headChunk(batches, sizes.groups / batches, sizes.heads / sizes.groups, sizes.queries, sizes.keys);
+}
+
 /// Two numbers per query, for our own kernel. For cuDNN's ordered sums of a chunk of heads, sums of dq in float32 and,
 /// if heads share k and v, dk and dv of every head.
 int64_t cudaAttentionGradWorkspace(const CallTypes &call, const WorkspaceLimits &) {
@@ -73,8 +92,8 @@ int64_t cudaAttentionGradWorkspace(const CallTypes &call, const WorkspaceLimits 
   const int64_t own = 2 * sizes.heads * sizes.queries * cudaSumBytes(sizes.dtype);
   if (isWideFloat(sizes.dtype) || sizes.heads * sizes.groups == 0)
     return own;
-  const int64_t batches = call.dim("lse", 0), sharing = sizes.heads / sizes.groups;
-  const HeadChunk chunk = headChunk(batches, sizes.groups / batches, sharing, sizes.queries, sizes.keys);
+  const int64_t sharing = sizes.heads / sizes.groups;
+  const HeadChunk chunk = chunkOf(call, sizes);
   const int64_t heads = chunk.batches * chunk.groups * sharing;
   const int64_t padded = heads * ((sizes.queries + 127) / 128 * 128);
   const int64_t everyHead = sharing > 1 ? heads * sizes.keys * (sizes.depth + sizes.columns) : 0;
@@ -82,25 +101,45 @@ int64_t cudaAttentionGradWorkspace(const CallTypes &call, const WorkspaceLimits 
                            orderedSumsBytes(heads, sizes.queries, sizes.keys) + (1 << 20));
 }
 
-/// Queries by keys for each head.
-static double scoresOf(const Sizes &sizes) { return double(sizes.heads) * double(sizes.queries) * double(sizes.keys); }
+/// Bytes that cuDNN's ordered gradient writes in one pass and reads in the next: 2 for each visible score, and dq in
+/// float32.
+double attentionGradScratch(const CallTypes &call) {
+  const Sizes sizes(call);
+  return 2 * (2 * sizes.scores() + 4 * double(sizes.heads) * double(sizes.queries) * double(sizes.depth));
+}
 
-/// Scores over the depth, and their product with v. That a causal mask leaves some out does not count.
+std::string whyPlainAttention(std::string_view kernel, const CallTypes &call) {
+  const Sizes sizes(call);
+  if (sizes.heads * sizes.groups * sizes.queries * sizes.keys == 0)
+    return "";
+  if (call["mask"].dtype == DType::Bool)
+    return "its mask is of bool, and cuDNN adds masks";
+  for (const int64_t width : {sizes.depth, sizes.columns})
+    if (width % 8 != 0 || width > 256)
+      return "a head has " + std::to_string(width) + " columns, and cuDNN takes multiples of 8 up to 256";
+  if (kernel.ends_with("_grad") && chunkOf(call, sizes).groups == 0)
+    return "the ordered sums of the heads that share one key take " +
+           std::to_string(orderedSumsBytes(sizes.heads / sizes.groups, sizes.queries, sizes.keys) >> 30) +
+           " GiB, and cuDNN gets 4 at most";
+  return "";
+}
+
+/// Scores over the depth, and their product with v.
 double attentionFlops(const CallTypes &call) {
   const Sizes sizes(call);
-  return 2 * scoresOf(sizes) * double(sizes.depth + sizes.columns);
+  return 2 * sizes.scores() * double(sizes.depth + sizes.columns);
 }
 
 /// Scores over the depth, which the gradient draws again.
 double attentionRepeatedFlops(const CallTypes &call) {
   const Sizes sizes(call);
-  return 2 * scoresOf(sizes) * double(sizes.depth);
+  return 2 * sizes.scores() * double(sizes.depth);
 }
 
 /// The scores again, dq and dk over the depth; the gradient of the scores and dv over the columns.
 double attentionGradFlops(const CallTypes &call) {
   const Sizes sizes(call);
-  return 2 * scoresOf(sizes) * double(3 * sizes.depth + 2 * sizes.columns);
+  return 2 * sizes.scores() * double(3 * sizes.depth + 2 * sizes.columns);
 }
 
 } // namespace ds::kernels

@@ -3,7 +3,6 @@
 
 #include "core/CostModel.h"
 #include "core/DType.h"
-#include "kernels/KernelTable.h"
 #include "runtime/plan/Flops.h"
 #include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
@@ -31,10 +30,18 @@ template <typename Operands> double sumOfBytes(const Operands &operands) {
   return bytes;
 }
 
+/// Of operands that are read and written, once more.
+double bytesAgain(const proto::KernelCommand &kernel) {
+  double bytes = 0;
+  for (const Operand &operand : kernel.operands())
+    bytes += operand.access() == Operand::READ_WRITE ? double(bytesOf(operand)) : 0;
+  return bytes;
+}
+
 double bytesTouched(const Command &command) {
   switch (command.kind_case()) {
   case Command::kKernel:
-    return sumOfBytes(command.kernel().operands()) - untouchedBytes(command.kernel());
+    return sumOfBytes(command.kernel().operands()) + bytesAgain(command.kernel());
   case Command::kFill:
     return double(bytesOf(command.fill().target()));
   case Command::kCopy:
@@ -55,14 +62,6 @@ double bytesTouched(const Command &command) {
     break;
   }
   return 0;
-}
-
-Work::Kind kindOf(const proto::KernelCommand &kernel) {
-  const auto isTf32 = [](const proto::Attribute &attribute) {
-    return attribute.name() == "tf32" && attribute.integer() != 0;
-  };
-  const unsigned bits = kernel.operands_size() == 0 ? 32 : unsigned(8 * byteSize(DType(kernel.operands(0).dtype())));
-  return workKind(kernels::isAttention(kernel.kernel()), bits, std::ranges::any_of(kernel.attributes(), isTf32));
 }
 
 std::string nameOf(const Command &command) {
@@ -104,15 +103,16 @@ Rates ratesOf(const Plan &plan) {
           .float32 = rates.float32_flops(),
           .tf32 = rates.tf32_flops(),
           .bfloat16 = rates.bfloat16_flops(),
-          .attention = rates.attention_flops()};
+          .attention = rates.attention_flops(),
+          .multiprocessors = double(rates.multiprocessors())};
 }
 
 Work workOf(const Command &command) {
-  Work work{.bytes = bytesTouched(command)};
-  if (command.has_kernel()) {
-    work.flops = flopsOf(command.kernel());
-    work.kind = kindOf(command.kernel());
-  }
+  const double bytes = bytesTouched(command);
+  if (!command.has_kernel())
+    return {.bytes = bytes};
+  Work work = workOf(command.kernel(), bytes);
+  work.bytesAgain = bytesAgain(command.kernel());
   return work;
 }
 
@@ -125,7 +125,7 @@ std::vector<CommandTotals> commandsOfStep(const Plan &plan, const Role &role) {
       const Work work = workOf(command);
       ++totals.commands;
       totals.flops += work.flops;
-      totals.bytes += work.bytes;
+      totals.bytes += work.bytes + (rates.multiprocessors > 0 ? work.scratch : 0);
       totals.seconds += seconds(work, rates);
     }
   std::vector<CommandTotals> sorted;

@@ -16,7 +16,7 @@ Rates ratesOf(const proto::Plan &plan);
 /// Of an operand's elements; 0 of a type that is none.
 uint64_t bytesOf(const proto::Operand &operand);
 
-/// FLOP of products, and what a command reads and writes, in bytes; scratch does not count.
+/// FLOP of products, and what a command reads and writes, in bytes; of scratch what kernels/CallWork.h says.
 Work workOf(const proto::Command &command);
 
 /// Commands of one kernel, or of one kind, in one run of the program `step`.

@@ -1,9 +1,12 @@
 //===- Flops.cpp - what a step computes -----------------------------------===//
 #include "runtime/plan/Flops.h"
 
+#include "core/CostModel.h"
 #include "core/DType.h"
+#include "kernels/CallWork.h"
 #include "kernels/KernelTable.h"
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -40,24 +43,41 @@ uint64_t flopsPerStep(const proto::Plan &plan, const proto::ReferenceOp &op) {
   return times == 0 ? 0 : times * flopsOf(plan, op);
 }
 
-/// What a function of the kernel table says of a command; 0 of names that are no kernel's.
-double ofCall(const proto::KernelCommand &kernel, double (*count)(std::string_view, const kernels::CallTypes &)) {
+bool hasFlag(const proto::KernelCommand &kernel, std::string_view name) {
+  return std::ranges::any_of(kernel.attributes(), [&](const proto::Attribute &attribute) {
+    return attribute.name() == name && attribute.integer() != 0;
+  });
+}
+
+/// What `answer` says of a command's row and call; `none` of names that are no kernel's.
+template <typename Result, typename Answer>
+Result ofCall(const proto::KernelCommand &kernel, Result none, const Answer &answer) {
   const kernels::KernelRow *row = kernels::findKernel(kernel.kernel());
   if (!row)
-    return 0;
+    return none;
   std::vector<kernels::TensorType> reads, writes;
   for (const proto::Operand &operand : kernel.operands())
     if (operand.access() != proto::Operand::SCRATCH)
       (operand.access() == proto::Operand::WRITE ? writes : reads)
           .push_back({DType(operand.dtype()), Shape(operand.shape().begin(), operand.shape().end())});
-  return count(row->name, kernels::CallTypes(*row, reads, writes));
+  return answer(*row, kernels::CallTypes(*row, reads, writes, hasFlag(kernel, "causal")));
 }
 
 } // namespace
 
-double flopsOf(const proto::KernelCommand &kernel) { return ofCall(kernel, kernels::flopsOf); }
+double flopsOf(const proto::KernelCommand &kernel) {
+  return ofCall(kernel, 0.0, [](const kernels::KernelRow &row, const kernels::CallTypes &call) {
+    return kernels::flopsOf(row.name, call);
+  });
+}
 
-double untouchedBytes(const proto::KernelCommand &kernel) { return ofCall(kernel, kernels::untouchedBytes); }
+Work workOf(const proto::KernelCommand &kernel, double operandBytes) {
+  const unsigned bits = kernel.operands_size() == 0 ? 32 : unsigned(8 * byteSize(DType(kernel.operands(0).dtype())));
+  return ofCall(kernel, Work{.bytes = operandBytes},
+                [&](const kernels::KernelRow &row, const kernels::CallTypes &call) {
+                  return kernels::workOf(row, call, operandBytes, bits, hasFlag(kernel, "tf32"));
+                });
+}
 
 uint64_t matmulFlopsPerStep(const proto::Plan &plan) {
   uint64_t sum = 0;

@@ -74,7 +74,7 @@ TEST(Machine, ReadsEveryField) {
        "reserve_bytes": "1GiB", "links": [{"between": "ranks", "bandwidth_gb_per_s": 450, "latency_us": 2},
                                                     {"between": "hosts", "bandwidth_gb_per_s": 1.25}],
        "rates": {"memory_gb_per_s": 3000, "command_us": 1.5, "float32_tflops": 54, "tf32_tflops": 395,
-                 "bfloat16_tflops": 790, "attention_tflops": 0.25}})",
+                 "bfloat16_tflops": 790, "attention_tflops": 0.25, "multiprocessors": 132}})",
                                        "f.json");
   EXPECT_EQ(machine.name, "box");
   EXPECT_EQ(machine.device, "cuda");
@@ -89,7 +89,7 @@ TEST(Machine, ReadsEveryField) {
   ASSERT_EQ(machine.links.size(), 2u);
   EXPECT_EQ(machine.links[0], (Link{"ranks", 450e9, 2e-6}));
   EXPECT_EQ(machine.links[1], (Link{"hosts", 1.25e9, 0}));
-  EXPECT_EQ(machine.rates, (Rates{3e12, 1.5e-6, 54e12, 395e12, 790e12, 0.25e12}));
+  EXPECT_EQ(machine.rates, (Rates{3e12, 1.5e-6, 54e12, 395e12, 790e12, 0.25e12, 132}));
 }
 
 TEST(Machine, RefusesFieldsByName) {

@@ -183,6 +183,19 @@ TEST(KernelTable, CountsPackedAttentionAsAttention) {
   EXPECT_FALSE(isAttention("matmul"));
 }
 
+TEST(KernelTable, CountsTheScoresThatACausalMaskLeaves) {
+  const auto flops = [](int64_t queries, int64_t keys, bool isCausal) {
+    const TensorType q{DType::F32, {1, 1, queries, 1}}, k{DType::F32, {1, 1, keys, 1}},
+        lse{DType::F32, {1, 1, queries}};
+    const std::vector<TensorType> inputs = {q, k, k}, results = {q, lse};
+    return flopsOf("attention", CallTypes(*findKernel("attention"), inputs, results, isCausal)) / 4;
+  };
+  EXPECT_EQ(flops(5, 5, false), 25);
+  EXPECT_EQ(flops(5, 5, true), 1 + 2 + 3 + 4 + 5);
+  EXPECT_EQ(flops(5, 3, true), 1 + 2 + 3 + 3 + 3); // queries below see all keys
+  EXPECT_EQ(flops(3, 5, true), 1 + 2 + 3);         // nobody sees the last keys
+}
+
 TEST(KernelTable, CountsBytesThatCallsDoNotTouch) {
   const TensorType table{DType::F32, {50, 8}}, few{DType::I64, {3}}, rows{DType::F32, {3, 8}};
   const std::vector<TensorType> lookup = {table, few}, rowsAlone = {rows};

@@ -82,6 +82,82 @@ TEST(CommandWork, ACommandTakesTheLongerOfItsWorkAndItsBytes) {
   EXPECT_DOUBLE_EQ(secondsOf(2), 0.125 + 0.001);
 }
 
+TEST(CommandWork, WhatIsReadAndWrittenMovesTwice) {
+  Command command;
+  KernelCommand &update = *command.mutable_kernel();
+  update.set_kernel("adamw");
+  for (const Operand::Access access : {Operand::READ_WRITE, Operand::READ, Operand::READ_WRITE, Operand::READ_WRITE})
+    addOperand(update, DTYPE_F32, {1000}, access);
+  EXPECT_EQ(workOf(command).bytes, 28 * 1000);                      // p, m and v both ways, and g
+  EXPECT_DOUBLE_EQ(seconds(workOf(command), {}), 16 * 1000 / 1e10); // ratios of no machine are what they were
+}
+
+/// Of an H100 by models/machines/h100x8.json.
+constexpr ds::Rates h100{3e12, 1.25e-6, 54e12, 395e12, 790e12, 265e12, 132};
+
+/// TFLOP/s of a product in 16 bits, in whole ones.
+int rateOf(ProductShape shape) {
+  const double flops = 2 * shape.count * shape.rows * shape.columns * shape.depth;
+  return int(790 * shareOfRate(shape, 132) * (flops > 0));
+}
+
+TEST(CommandWork, ProductsReachWhatTilesWavesAndDepthLeave) {
+  EXPECT_EQ(shareOfRate({}, 132), 1); // no product
+  EXPECT_NEAR(rateOf({1, 8192, 8192, 8192}), 743, 1);
+  EXPECT_NEAR(rateOf({1, 16384, 50304, 768}), 590, 3); // depth of twelve stages alone
+  EXPECT_NEAR(rateOf({1, 16384, 768, 768}), 574, 3);   // 2.9 waves
+  EXPECT_NEAR(rateOf({1, 768, 768, 16384}), 485, 3);   // 18 tiles, 7 parts
+  EXPECT_NEAR(rateOf({1, 128, 256, 64}), 1, 1);        // one tile of 132
+  EXPECT_DOUBLE_EQ(2 * shareOfRate({2, 64, 768, 768}, 132),
+                   shareOfRate({1, 256, 768, 768}, 132)); // half of a tile each
+}
+
+/// Attention's gradient of a batch, causal, its heads 64 wide.
+Command attentionGrad(int64_t sequence, int64_t heads) {
+  Command command;
+  KernelCommand &kernel = *command.mutable_kernel();
+  kernel.set_kernel("packed_attention_grad");
+  Attribute &causal = *kernel.add_attributes();
+  causal.set_name("causal");
+  causal.set_integer(1);
+  addOperand(kernel, DTYPE_BF16, {1, sequence, heads, 64}, Operand::READ);
+  addOperand(kernel, DTYPE_BF16, {1, sequence, 3 * heads, 64}, Operand::READ);
+  addOperand(kernel, DTYPE_BF16, {1, sequence, heads, 64}, Operand::READ);
+  addOperand(kernel, DTYPE_F32, {1, heads, sequence}, Operand::READ);
+  addOperand(kernel, DTYPE_BF16, {1, sequence, 3 * heads, 64}, Operand::WRITE);
+  return command;
+}
+
+TEST(CommandWork, OrderedSumsOfAttentionMoveBesideNothing) {
+  const Work work = workOf(attentionGrad(1024, 12));
+  const double scores = 12 * 1024.0 * 1025 / 2;
+  EXPECT_EQ(work.flops, 2 * scores * 5 * 64);
+  EXPECT_EQ(work.flops + work.hiddenFlops, 12 * 1024.0 * 1024 * 2 * 5 * 64);
+  EXPECT_EQ(work.scratch, 4 * scores + 8 * 12 * 1024 * 64); // a number a score, and dq, both ways
+  EXPECT_DOUBLE_EQ(seconds(work, h100), 1.25e-6 + work.flops / 265e12 + work.scratch / 3e12);
+}
+
+TEST(CommandWork, AttentionThatNoLibraryTakesIsOurOwnKernels) {
+  EXPECT_FALSE(workOf(attentionGrad(32768, 12)).isPlain);
+  const Work plain = workOf(attentionGrad(65536, 12)); // one head's ordered sums are above 4 GiB
+  EXPECT_TRUE(plain.isPlain);
+  EXPECT_EQ(plain.scratch, 0);
+  EXPECT_DOUBLE_EQ(seconds(plain, h100), 1.25e-6 + plain.flops / (54e12 / 8));
+}
+
+TEST(CommandWork, KernelsOfAGpuReachAShareOfItsMemory) {
+  Command command;
+  command.mutable_kernel()->set_kernel("adamw");
+  for (int i = 0; i < 4; ++i)
+    addOperand(*command.mutable_kernel(), DTYPE_F32, {1 << 20}, Operand::READ);
+  const Work work = workOf(command);
+  ASSERT_LT(work.memoryShare, 1);
+  EXPECT_DOUBLE_EQ(seconds(work, h100), 1.25e-6 + work.bytes / (work.memoryShare * 3e12));
+  ds::Rates rates = h100;
+  rates.multiprocessors = 0;
+  EXPECT_DOUBLE_EQ(seconds(work, rates), 1.25e-6 + work.bytes / 3e12);
+}
+
 TEST(CommandWork, WithoutRatesOnlySharesAreShown) {
   Plan plan = twoProducts();
   const Table shares = commandTable(plan, slowestRole(plan));
