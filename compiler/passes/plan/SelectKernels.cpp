@@ -10,6 +10,7 @@
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/plan/Passes.h"
 #include "dialects/Dist/Dist.h"
+#include "kernels/CallWork.h"
 #include "kernels/KernelTable.h"
 
 namespace ds {
@@ -33,6 +34,7 @@ struct SelectKernels : ds::impl::SelectKernelsBase<SelectKernels> {
 
   void runOnOperation() override {
     const SymbolTable symbols(getOperation());
+    plainAttentions = 0;
     for (auto fragment : getOperation().getOps<dist::FragmentOp>()) {
       Block &body = fragment.getBody().front();
       for (Operation &op : llvm::make_early_inc_range(body))
@@ -41,6 +43,7 @@ struct SelectKernels : ds::impl::SelectKernelsBase<SelectKernels> {
       for (Operation &op : llvm::make_early_inc_range(body))
         tidyConstant(&op);
     }
+    notePlainAttention();
   }
 
 private:
@@ -56,6 +59,7 @@ private:
     FailureOr<KernelCall> call = callFor(op, symbols);
     if (failed(call))
       return failure();
+    lookForPlainAttention(op->getLoc(), call->invocation());
     OpBuilder builder(op);
     SmallVector<Value> inputs;
     SmallVector<int32_t> accesses;
@@ -80,6 +84,27 @@ private:
     op->erase();
     return success();
   }
+
+  void lookForPlainAttention(Location location, const kernels::Invocation &call) {
+    if (device != kernels::Device::Cuda || !kernels::isAttention(call.kernel) ||
+        call.operands.front().dtype != DType::BF16)
+      return;
+    const std::string why = kernels::whyPlainAttention(call.kernel, kernels::CallTypes(call));
+    if (!why.empty() && plainAttentions++ == 0)
+      firstPlain = {location, "kernel '" + call.kernel + "' will be run by our own slower kernel: " + why};
+  }
+
+  /// One note for all.
+  void notePlainAttention() {
+    if (plainAttentions == 0)
+      return;
+    InFlightDiagnostic note = emitRemark(Location(firstPlain.first)) << firstPlain.second;
+    if (plainAttentions > 1)
+      note << "; so will " << plainAttentions - 1 << " more of attention";
+  }
+
+  int plainAttentions = 0;
+  std::pair<LocationAttr, std::string> firstPlain;
 
   /// Null for a kernel that takes none.
   IntegerAttr workspaceOf(const KernelCall &call, Builder &builder) {
