@@ -4,7 +4,7 @@
 Parts, in this order, as long as the minutes last; or those that are named. `first` stands for the first five, `second` for the rest:
 
     info       what ds-run and the driver say of the GPU: versions of libraries, free memory
-    step       GPT-2 124M for 8 steps with and without a graph: the same losses, the planned bytes, what no library took
+    step       GPT-2 124M for 8 steps with and without a graph: the same losses, the planned bytes, how many kernels no library took
     profile    its commands one by one, by kernel, beside the times of the plan's cost model
     tune       ds-run --tune on a copy of its plan: the step with cuBLASLt's own algorithms and with the fastest of the same bits
     bfloat16   the kernels of bfloat16 beside their references; small odd shapes, of which a library may refuse some
@@ -78,17 +78,17 @@ class First:
         return text
 
     def train(self, name, *options, environment=None, plan=None):
-        """Losses, seconds of each step, the first rank's summary and what was said."""
+        """Losses, seconds of each step and the first rank's summary."""
         data, metrics = self.plans / "small.safetensors", self.out / f"{name}.jsonl"
         if not data.exists():
             sys.path.insert(0, str(BENCH))
             import gpu_step
             gpu_step.write_tokens(data, gpu_step.BATCHES * gpu_step.SIZES["small"][3])
-        text = self.run([self.bin / "ds-run", plan or self.plan, "--data", data, "--steps", STEPS, "--seed", 7, "--quiet", "--metrics", metrics, *options],
+        self.run([self.bin / "ds-run", plan or self.plan, "--data", data, "--steps", STEPS, "--seed", 7, "--quiet", "--metrics", metrics, *options],
                  {**self.strict, **(environment or {})})
         lines = [json.loads(line) for line in metrics.read_text().splitlines()]
         steps = [line for line in lines if "loss" in line]
-        return [step["loss"] for step in steps], [step["step_seconds"] for step in steps], lines[-1]["summary"]["ranks"][0], text
+        return [step["loss"] for step in steps], [step["step_seconds"] for step in steps], lines[-1]["summary"]["ranks"][0]
 
     def info(self):
         text = self.run([self.bin / "ds-run", "info"])
@@ -109,12 +109,12 @@ class First:
     def step(self):
         refused = ""
         try:
-            with_graph, seconds, summary, text = self.train("graph")
+            with_graph, seconds, summary = self.train("graph")
         except Wrong as why:  # a step is worth more than knowing that it is not all that was planned, which is said as well
             if "DS_CUDA_STRICT" not in str(why):
                 raise
             self.strict, refused = {}, f"; not strict, since {why}"
-            with_graph, seconds, summary, text = self.train("graph")
+            with_graph, seconds, summary = self.train("graph")
         without, slower, *_ = self.train("enqueued", environment={"DS_CUDA_GRAPH": "0"})
         planned = json.loads(self.plan.with_suffix(".json").read_text())["arena_bytes"]
         if len(with_graph) != STEPS or not all(math.isfinite(loss) for loss in with_graph):
@@ -123,7 +123,7 @@ class First:
             raise Wrong(f"losses with a graph are {with_graph}, without {without}")
         if summary["device_bytes"] != planned:
             raise Wrong(f"the arena has {summary['device_bytes']} bytes, the plan says {planned}")
-        return f"a step takes {1e3 * min(seconds):.1f} ms as a graph, {1e3 * min(slower):.1f} ms enqueued; losses {with_graph[0]} to {with_graph[-1]}; {fallbacks(text)}{free_memory()}{refused}"
+        return f"a step takes {1e3 * min(seconds):.1f} ms as a graph, {1e3 * min(slower):.1f} ms enqueued; losses {with_graph[0]} to {with_graph[-1]}; {fallbacks_of(summary)}{free_memory()}{refused}"
 
     def profile(self):
         trace = self.out / "trace.json"
@@ -173,8 +173,13 @@ class First:
         return f"{' and '.join(SANITIZERS)} found nothing"
 
 
+def fallbacks_of(summary):
+    """How many kernels of a run are our own slower ones since no library took them, and which."""
+    return f"fallbacks {summary['fallbacks']}" + (f": {summary['fallback_kernels']}" if summary["fallbacks"] else "")
+
+
 def fallbacks(text):
-    """Of what no library took a call, by ds-run's notes."""
+    """Of what no library took a call, by its notes."""
     named = sorted(set(re.findall(r"note: (.*?) is run by our own slower kernel", text)))
     return f"fallbacks {len(named)}" + (f": {', '.join(named)}" if named else "")
 

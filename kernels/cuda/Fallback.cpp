@@ -5,43 +5,51 @@
 #include "core/Error.h"
 #include "core/Shape.h"
 
-#include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <mutex>
-#include <set>
 #include <string>
 
 namespace ds::kernels::cuda {
 
 namespace {
 
-std::atomic<int64_t> count{0};
+std::mutex mutex;
+std::map<std::string, int64_t> counted;
 
-/// Whether it is the first call of the kernel and its type.
-bool isNew(const std::string &what) {
-  static std::mutex mutex;
-  static std::set<std::string> said;
+/// How often it has been counted, with this time.
+int64_t count(const std::string &what) {
   const std::lock_guard lock(mutex);
-  return said.insert(what).second;
+  return ++counted[what];
 }
 
 } // namespace
 
 void fallBack(const Invocation &invocation, const char *library, const std::string &refusal) {
-  ++count;
   const TensorType &first = invocation.operands.front();
   const std::string what = "kernel '" + invocation.kernel + "' in " + std::string(name(first.dtype));
+  const bool isNew = count(what) == 1;
   const std::string why =
       std::string(library) + " " + refusal + ", first for an operand of shape " + toString(first.shape);
   if (isStrict())
     throw Error(what + ": " + why + "; without DS_CUDA_STRICT=1 our own slower kernel runs it");
-  if (isNew(what))
+  if (isNew)
     std::fprintf(stderr, "note: %s is run by our own slower kernel: %s\n", what.c_str(), why.c_str());
 }
 
 bool isStrict() { return readSwitch("DS_CUDA_STRICT", false); }
 
-int64_t fallbacks() { return count; }
+int64_t fallbacks() {
+  int64_t sum = 0;
+  for (const auto &[what, times] : fallbacksByKernel())
+    sum += times;
+  return sum;
+}
+
+std::map<std::string, int64_t> fallbacksByKernel() {
+  const std::lock_guard lock(mutex);
+  return counted;
+}
 
 } // namespace ds::kernels::cuda

@@ -3,6 +3,8 @@
 
 #include "kernels/KernelRegistry.h"
 
+#include <cstdint>
+#include <map>
 #include <string>
 
 namespace ds::kernels::cuda {
@@ -16,5 +18,7 @@ bool isStrict();
 
 /// How often since the start of the process.
 int64_t fallbacks();
+/// The same by kernel and type: "kernel 'matmul' in bfloat16".
+std::map<std::string, int64_t> fallbacksByKernel();
 
 } // namespace ds::kernels::cuda

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -47,6 +48,10 @@ public:
   /// What the run does otherwise than the plan says because of the machine, or how it keeps what the plan does not keep
   /// in memory; one line for people, or empty.
   virtual std::string note() const { return {}; }
+
+  /// How many kernels of a name are our own slower ones where a library was to be called; none of a device that calls
+  /// no libraries. Counted by the process.
+  virtual std::optional<std::map<std::string, int64_t>> fallbacks() const { return std::nullopt; }
 
   /// Host to device and back, while no queue has anything to do. Cf. cudaMemcpy.
   virtual void write(void *target, std::span<const std::byte> source) noexcept = 0;

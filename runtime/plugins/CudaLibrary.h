@@ -27,7 +27,7 @@ struct CudaInfo {
 /// The one thing that libds-cuda.so exports, by the function `dsCudaLibrary`. Library and ds-run are built together:
 /// `form` changes with this struct, and with every class that crosses it.
 struct CudaLibrary {
-  static constexpr uint32_t currentForm = 2;
+  static constexpr uint32_t currentForm = 3;
   uint32_t form = currentForm;
   CudaInfo (*info)() = nullptr;
   /// Throws ds::Error where the machine has no GPU that this rank can use.

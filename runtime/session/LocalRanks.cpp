@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -102,6 +103,18 @@ Executor *LocalRanks::find(uint32_t rank) const noexcept {
   return nullptr;
 }
 
+static FallbackReport fallbacksOf(const Device &device) {
+  FallbackReport report;
+  std::string text;
+  for (const auto &[kernel, count] : device.fallbacks().value_or(std::map<std::string, int64_t>())) {
+    report.count += uint64_t(count);
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " of " + kernel;
+  }
+  report.isCounted = device.fallbacks().has_value();
+  text.copy(report.kernels.data(), report.kernels.size() - 1);
+  return report;
+}
+
 SummaryReport LocalRanks::summary(uint32_t rank) const noexcept {
   for (const LocalRank &local : ranks_) {
     const Executor &executor = *local.executor;
@@ -113,7 +126,8 @@ SummaryReport LocalRanks::summary(uint32_t rank) const noexcept {
                          .nvmeBytes = local.device->allocatedBytes("nvme"),
                          .stepsRedone = stepsRedone_,
                          .trafficPerStep = local.stepTraffic,
-                         .anonymousResidentBytes = anonymousResidentBytes()};
+                         .anonymousResidentBytes = anonymousResidentBytes(),
+                         .fallbacks = fallbacksOf(*local.device)};
     for (int i = 0; i < executor.role().arenas_size(); ++i)
       if (executor.role().arenas(i).space() == "device")
         report.deviceTouchedBytes += executor.storage().arenas()[size_t(i)]->touchedBytes();

@@ -263,6 +263,10 @@ Status MetricsFile::write(std::span<const SummaryReport> ranks) {
     add(", \"send\": ", report.trafficPerStep.sent);
     add(", \"recv\": ", report.trafficPerStep.received);
     add("}, \"rss_anon_bytes\": ", report.anonymousResidentBytes);
+    if (report.fallbacks.isCounted) {
+      add(", \"fallbacks\": ", report.fallbacks.count);
+      text += std::string(", \"fallback_kernels\": \"") + report.fallbacks.kernels.data() + "\"";
+    }
     text += "}";
   }
   return writeBytes(text + "]}}\n");

@@ -4,6 +4,7 @@
 #include "runtime/executor/Scalar.h"
 #include "runtime/executor/Traffic.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -32,6 +33,13 @@ struct EvaluationReport {
   std::optional<Scalar> loss;
 };
 
+/// Kernels that are our own slower ones where a library was to be called. Goes to rank 0 as bytes.
+struct FallbackReport {
+  bool isCounted = false; ///< the device calls libraries
+  uint64_t count = 0;
+  std::array<char, 512> kernels{}; ///< "2 of kernel 'matmul' in bfloat16, 1 of ..."; cut where there are too many
+};
+
 /// What a rank used, counted by its allocators and by the system.
 struct SummaryReport {
   uint32_t rank = 0;
@@ -42,6 +50,7 @@ struct SummaryReport {
   uint64_t stepsRedone = 0;            ///< that made their program's tail
   Traffic trafficPerStep;              ///< of the last step
   uint64_t anonymousResidentBytes = 0; ///< of its process, which may have other ranks too
+  FallbackReport fallbacks;            ///< as those
 };
 
 } // namespace ds::runtime

@@ -114,6 +114,8 @@ def test_a_residual_that_a_norms_gradient_adds_keeps_its_bits(name, options, run
 def test_where_no_epilogue_is_fused_their_parts_run(runs):
     """A cuBLASLt that has algorithms for products alone."""
     losses, _, stderr = runs.on_cuda("gpt2", WHOLE, DS_FAKE_CUBLASLT_EPILOGUES="0")
+    summary = json.loads((runs.folder / "metrics.jsonl").read_text().splitlines()[-1])["summary"]["ranks"][0]
+    assert summary["fallbacks"] > 0 and f"{summary['fallbacks']} of kernel 'linear_weight_grad' in float32" == summary["fallback_kernels"]
     assert losses == pytest.approx(runs.on_cpu("gpt2", WHOLE), rel=1e-5)
     assert "kernel 'linear_weight_grad' in float32 is run by our own slower kernel: cuBLASLt does not add up the columns" in stderr
 

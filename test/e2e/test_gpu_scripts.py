@@ -105,6 +105,7 @@ def test_first_contact(first_plans, tmp_path):
     assert code == 0, told
     assert [result["part"] for result in results] == ["info", "step", "profile", "tune"]
     assert results[0]["found"].startswith("gpu 0") and "cuBLASLt 13.1.0" in results[0]["found"] and "as a graph" in results[1]["found"]
+    assert "; fallbacks 0" in results[1]["found"]
     planned = {one["kernel"] for one in json.loads((first_plans / "h100" / "small-bfloat16.json").read_text())["commands"]}
     measured = {line.split()[0] for line in (tmp_path / "profile.log").read_text().split("by the model")[1].strip().splitlines()}
     assert {"matmul", "adamw"} <= measured & planned
@@ -116,7 +117,7 @@ def test_first_contact_goes_on_where_a_library_refuses(first_plans, tmp_path, mo
     code, told, results = first(FAKE_CUDA, first_plans, tmp_path, "step", "profile")
     assert code == 0, told
     assert "; not strict, since ds-run ended with 1: error: " in results[0]["found"]
-    assert "fallbacks 2: kernel 'packed_attention' in bfloat16, kernel 'packed_attention_grad' in bfloat16" in results[0]["found"]
+    assert "fallbacks 3: 2 of kernel 'packed_attention' in bfloat16, 1 of kernel 'packed_attention_grad' in bfloat16" in results[0]["found"]
 
 
 def test_first_contact_finds_an_arena_of_other_bytes(first_plans, tmp_path):

@@ -20,6 +20,7 @@ TEST(Fallback, IsCounted) {
   const int64_t before = cuda::fallbacks();
   (void)cudaKernels().find("attention")(attentionIn(DType::BF16), {});
   EXPECT_EQ(cuda::fallbacks(), before + 1);
+  EXPECT_EQ(cuda::fallbacksByKernel().count("kernel 'attention' in bfloat16"), 1u);
   (void)cudaKernels().find("attention")(attentionIn(DType::F32), {}); // ours is the one for float32
   EXPECT_EQ(cuda::fallbacks(), before + 1);
 }

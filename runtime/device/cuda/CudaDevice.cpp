@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cuda_runtime_api.h>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -51,9 +52,10 @@ private:
 
 } // namespace
 
-CudaDevice::CudaDevice(const CudaRank &rank, const GpuChoice &choice, const GpuDescription &gpu, std::string note)
+CudaDevice::CudaDevice(const CudaRank &rank, const GpuChoice &choice, const GpuDescription &gpu, std::string note,
+                       std::map<std::string, int64_t> (*fallbacks)())
     : rank_(rank), shared_(choice.shared), graphs_(readSwitch("DS_CUDA_GRAPH", true)), gpu_(gpu),
-      note_(std::move(note)) {
+      note_(std::move(note)), fallbacks_(fallbacks) {
   const std::string what = "rank " + std::to_string(rank.rank) + " on GPU " + std::to_string(gpu.index);
   throwIfError(cudaSetDevice(gpu.index), what);
   throwIfError(cudaStreamCreateWithFlags(&transfers_, cudaStreamNonBlocking), what);

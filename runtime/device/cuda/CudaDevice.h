@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cuda_runtime_api.h>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,7 +32,8 @@ class CudaQueue;
 class CudaDevice final : public Device {
 public:
   /// `gpu`: what the driver says of the one at choice.gpu. Throws ds::Error.
-  CudaDevice(const CudaRank &rank, const GpuChoice &choice, const GpuDescription &gpu, std::string note);
+  CudaDevice(const CudaRank &rank, const GpuChoice &choice, const GpuDescription &gpu, std::string note,
+             std::map<std::string, int64_t> (*fallbacks)());
   ~CudaDevice() override;
   CudaDevice(const CudaDevice &) = delete;
   CudaDevice &operator=(const CudaDevice &) = delete;
@@ -46,6 +48,7 @@ public:
   std::unique_ptr<Queue> createQueue(const QueueOptions &options) override;
   uint64_t allocatedBytes(const std::string &space) const noexcept override;
   std::string note() const override { return note_; }
+  std::optional<std::map<std::string, int64_t>> fallbacks() const override { return fallbacks_(); }
   void write(void *target, std::span<const std::byte> source) noexcept override;
   void read(std::span<std::byte> target, const void *source) noexcept override;
 
@@ -83,6 +86,7 @@ private:
   const bool shared_, graphs_;
   const GpuDescription gpu_;
   const std::string note_;
+  std::map<std::string, int64_t> (*const fallbacks_)();
   RunGuard guard_; // before events, which wait by it
   Agree agree_;
   std::atomic<uint64_t> deviceBytes_ = 0, hostBytes_ = 0, stagingBytes_ = 0;

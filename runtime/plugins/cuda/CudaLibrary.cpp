@@ -81,7 +81,8 @@ std::unique_ptr<Device> makeDevice(const CudaRank &rank) {
   const GpuDescription gpu = describe(choice.gpu);
   if (const std::string refusal = refuseCapability(gpu); !refusal.empty())
     throw Error(refusal);
-  return std::make_unique<CudaDevice>(rank, choice, gpu, noteOfTuning(rank.tunedOn, gpu, cublasLtGetVersion()));
+  return std::make_unique<CudaDevice>(rank, choice, gpu, noteOfTuning(rank.tunedOn, gpu, cublasLtGetVersion()),
+                                      kernels::cuda::fallbacksByKernel);
 }
 
 MakeByteMover makeMovers(const std::vector<CudaRank> &ranks) {
