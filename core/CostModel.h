@@ -39,11 +39,11 @@ struct Work {
   bool isPlain = false;   // attention by our own kernel, where no library takes it
 };
 
-/// The part of the rate of large products that one of this shape reaches. A multiprocessor computes tiles of 128 x 256,
-/// one after another, so tiles and waves of them are whole (NVIDIA, Matrix Multiplication Background User's Guide,
-/// 2023, chapter 3). A tile takes as long as `fill` more of depth: on Hopper four stages of 64 fill the shared memory
-/// before the first product. Where tiles are few, their depth is split into parts, whose float32 sums are written and
-/// read: 8 bytes an element, for which an H100's multiprocessor needs as long as for `split` of depth.
+/// The part of the rate of large products that one of this shape reaches, of 16 bits. A multiprocessor computes tiles
+/// of 128 x 256, one after another, so tiles and waves of them are whole (NVIDIA, Matrix Multiplication Background
+/// User's Guide, 2023, chapter 3). A tile takes as long as `fill` more of depth: on Hopper four stages of 64 fill the
+/// shared memory before the first product. Where tiles are few, their depth is split into parts, whose float32 sums are
+/// written and read: 8 bytes an element, for which an H100's multiprocessor needs as long as for `split` of depth.
 inline double shareOfRate(const ProductShape &product, double multiprocessors) {
   constexpr double tileRows = 128, tileColumns = 256, fill = 256, split = 1024, mostParts = 16;
   if (product.count == 0)

@@ -162,14 +162,15 @@ def test_every_kernel_of_a_plan_can_be_made(name, bf16, trainer):
 
 
 def test_times_are_by_the_machines_rates(trainer, tmp_path):
-    """A command takes what the file says, and its bytes or FLOP; stages take the sum of theirs, not a CPU's."""
+    """A command takes what the file says, and its bytes or FLOP; stages take the sum of theirs, not a CPU's. Without multiprocessors
+    every kernel reaches the memory's rate."""
     fast = report(trainer, compile_cuda(trainer, "gpt2", CUTS["pipe"]))
     for rank in fast["ranks_detail"]:
         for one in rank["commands_of_step"]:
             assert one["seconds"] >= max(1.25e-6 * one["commands"], one["bytes"] / 3e12), one
     machine = tmp_path / "slow.json"
     lines = (REPOSITORY / "models/machines/h100x8.json").read_text()
-    machine.write_text(lines.replace('"memory_gb_per_s": 3000', '"memory_gb_per_s": 0.003').replace('"command_us": 1.25', '"command_us": 0'))
+    machine.write_text(lines.replace('"memory_gb_per_s": 3000', '"memory_gb_per_s": 0.003').replace('"multiprocessors": 132, "command_us": 1.25', '"command_us": 0'))
     slow = report(trainer, trainer.compile("gpt2", CUTS["pipe"], "--machine", machine))
     for rank in slow["ranks_detail"]:
         for one in rank["commands_of_step"]:

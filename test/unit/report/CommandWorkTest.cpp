@@ -112,6 +112,16 @@ TEST(CommandWork, ProductsReachWhatTilesWavesAndDepthLeave) {
                    shareOfRate({1, 256, 768, 768}, 132)); // half of a tile each
 }
 
+TEST(CommandWork, ShapesAreThoseOfProducts) {
+  const Plan plan = twoProducts();
+  const ProductShape shape = workOf(plan.roles(0).routines(0).commands(0)).product;
+  EXPECT_EQ(shape.count, 1);
+  EXPECT_EQ(shape.rows, 100);
+  EXPECT_EQ(shape.columns, 10);
+  EXPECT_EQ(shape.depth, 1000);
+  EXPECT_EQ(workOf(plan.roles(0).routines(0).commands(1)).product.count, 0); // of 32 bits
+}
+
 /// Attention's gradient of a batch, causal, its heads 64 wide.
 Command attentionGrad(int64_t sequence, int64_t heads) {
   Command command;
