@@ -13,14 +13,9 @@ namespace {
 
 /// Of the memory's rate, what our kernels for GPUs reach by construction; all others that are not here reach it.
 /// Assumed by reading, and not measured.
-constexpr std::array<std::pair<std::string_view, double>, 7> memoryShares = {{
-    {"adamw", 0.85},             // every block computes two powers first
-    {"cross_entropy", 0.8},      // by its registers one block a multiprocessor: nobody loads while it adds up
-    {"cross_entropy_grad", 0.8}, // as that
-    {"gather", 0.35},            // rows that lie apart
-    {"gather_grad", 0.35},       // every block reads all indices
-    {"layer_norm_grad", 0.7},    // reads dy and x once more, in part from the cache
-    {"rms_norm_grad", 0.7},      // as that
+constexpr std::array<std::pair<std::string_view, double>, 2> memoryShares = {{
+    {"gather", 0.35},      // rows that lie apart
+    {"gather_grad", 0.35}, // every block reads all indices
 }};
 
 double memoryShare(std::string_view kernel) {
