@@ -66,7 +66,9 @@ def _compare(model: Model, proto, folder: Path) -> float:
     tools = {name: _find(name) for name in ("ds-opt", "ds-run")}
     narrow = computes_narrow(proto)
     attempts = [(torch.float32, *((NARROW_TOLERANCE, NARROW_FLOOR) if narrow else (FLOAT_TOLERANCE, FLOAT_FLOOR)))]
-    if not narrow and parameters <= WIDE_LIMIT:
+    if any(p.dtype == torch.float64 for p in model.module.parameters()):
+        attempts = [(torch.float64, TOLERANCE, FLOOR)]
+    elif not narrow and parameters <= WIDE_LIMIT:
         attempts.insert(0, (torch.float64, TOLERANCE, FLOOR))
     reason = None
     for dtype, tolerance, floor in attempts:

@@ -66,7 +66,8 @@ def _trace(model: Model, path, returned):
                 opset_version=OPSET, input_names=names, output_names=[LOSS, *map(returned_name, returned)],
                 dynamic_shapes=shapes, verbose=False,
                 custom_translation_table={torch.ops.aten._native_batch_norm_legit_functional.default: _batch_norm,
-                                          torch.ops.aten.index_put.default: _index_put, torch.ops.aten.uniform.default: _uniform})
+                                          torch.ops.aten.index_put.default: _index_put, torch.ops.aten.uniform.default: _uniform,
+                                          torch.ops.aten.log_sigmoid.default: _log_sigmoid})
     except Exception as error:
         cause = _root_cause(error)
         # Of scaled_dot_product_attention the exporter believes that its result lies otherwise in memory than it does.
@@ -91,6 +92,12 @@ def _uniform(x, low: float = 0.0, high: float = 1.0):
     """Tensor.uniform_, which torch's own translation lacks."""
     from onnxscript import opset20 as op
     return op.RandomUniformLike(x, low=low, high=high)
+
+
+def _log_sigmoid(x):
+    """log(1 / (1 + e^-x)): torch's own translation takes the logarithm of a sigmoid, which is -inf where that underflows."""
+    from onnxscript import opset20 as op
+    return op.Neg(op.Softplus(op.Neg(x)))
 
 
 def _index_put(x, indices, values, accumulate=False):

@@ -67,7 +67,7 @@ Result ofCall(const proto::KernelCommand &kernel, Result none, const Answer &ans
 
 double flopsOf(const proto::KernelCommand &kernel) {
   return ofCall(kernel, 0.0, [](const kernels::KernelRow &row, const kernels::CallTypes &call) {
-    return kernels::flopsOf(row.name, call);
+    return kernels::flopsOf(row.name, call.withoutCausal());
   });
 }
 

@@ -8,8 +8,8 @@
 
 namespace ds::plan {
 
-/// Floating-point operations of one run of a kernel, with what a gradient computes again and without what a
-/// causal mask hides; 0 of what is no product.
+/// Floating-point operations of one run of a kernel, with what a gradient computes again and, as is usual,
+/// with what a causal mask hides; 0 of what is no product.
 double flopsOf(const proto::KernelCommand &kernel);
 
 /// What one run of a kernel does that reads and writes `operandBytes` if it touches all of its operands.

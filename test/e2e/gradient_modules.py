@@ -238,6 +238,7 @@ RIGHT = {
     "amax of equal ones": scalar(lambda w: w[2:4].amax(0)),
     "max of all, equal ones": scalar(lambda w: w[2:4].max()),
     "topk": row(lambda h: h.topk(2, -1)[0].sum(-1, keepdim=True)),
+    "logsigmoid, saturated": lambda m, h, x: F.logsigmoid(h * 3000) * 1e-3 + h,
     "attention, infinity": lambda m, h, x: attended(m, h, x, lambda x: torch.where(hidden(x), 0.0, float("-inf")).to(x.dtype)),
     "attention, the least number": written_out(lambda dtype: torch.finfo(torch.float32).min),
     "attention, -10000": written_out(lambda dtype: -10000.0),

@@ -112,7 +112,16 @@ void sqrt(Node &node) {
 }
 void reciprocal(Node &node) { unaryOp<train::ReciprocalOp, UnaryFold::Reciprocal>(node); }
 void exp(Node &node) { unaryOp<train::ExpOp, UnaryFold::Exp>(node); }
-void log(Node &node) { unaryOp<train::LogOp, UnaryFold::Log>(node); }
+/// Of a sigmoid -log(1 + e^-x), which neither underflows nor loses digits: torch's exporter writes logsigmoid, and so
+/// the binary cross entropy of logits, as two operators.
+void log(Node &node) {
+  const Value x = node.in(0);
+  auto sigmoid = x.value ? x.value.getDefiningOp<train::SigmoidOp>() : train::SigmoidOp();
+  if (!sigmoid)
+    return unaryOp<train::LogOp, UnaryFold::Log>(node);
+  const Algebra math(node);
+  node.set(0, math.neg(softplusOf(node, math.neg(Value::of(sigmoid.getInput())))));
+}
 void erf(Node &node) { unaryOp<train::ErfOp, UnaryFold::Erf>(node); }
 void tanh(Node &node) { unaryOp<train::TanhOp, UnaryFold::Tanh>(node); }
 void sigmoid(Node &node) { unaryOp<train::SigmoidOp, UnaryFold::Sigmoid>(node); }
