@@ -69,13 +69,11 @@ def _trace(model: Model, path, returned):
                                           torch.ops.aten.index_put.default: _index_put, torch.ops.aten.uniform.default: _uniform,
                                           torch.ops.aten.log_sigmoid.default: _log_sigmoid})
     except Exception as error:
-        cause = _root_cause(error)
-        # Of scaled_dot_product_attention the exporter believes that its result lies otherwise in memory than it does.
-        hint = "; eager attention is written out, so try --attention eager, or attn_implementation='eager' in your own module"
-        if "Cannot view a tensor" not in cause:
-            config = getattr(model.module, "config", None)
-            looks = "data-dependent" in cause and hasattr(config, "problem_type") and config.problem_type is None
-            hint = "; its loss may look at the values of labels: set its config's problem_type, as to 'single_label_classification'" if looks else ""
+        cause, hint = _root_cause(error), ""
+        if "Cannot view a tensor" in cause:  # the exporter believes that scaled_dot_product_attention's result lies otherwise in memory than it does
+            hint = "; eager attention is written out, so try --attention eager, or attn_implementation='eager' in your own module"
+        elif "data-dependent" in cause and getattr(getattr(model.module, "config", None), "problem_type", "") is None:
+            hint = "; its loss may look at the values of labels: set its config's problem_type, as to 'single_label_classification'"
         raise Refusal(f"torch.onnx cannot export {model.name}: {cause}{hint}") from error
 
 

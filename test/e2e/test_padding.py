@@ -88,6 +88,12 @@ def test_losses_are_pytorchs(architecture, mask, side, tmp_path):
         assert abs(without[0] - losses[0]) > 4 * NEAR * losses[0]
 
 
+def test_a_loss_that_looks_at_labels_is_refused_with_what_would_do():
+    architecture = next(one for one in architectures.ARCHITECTURES if one.name == "DebertaV2ForSequenceClassification")
+    with pytest.raises(deepstatic.DeepStaticError, match="set its config's problem_type, as to 'single_label_classification'"):
+        deepstatic.compile(architectures.build(architecture), CONFIG, example_batch=padded(architecture, "attention_mask", "left"))
+
+
 def test_the_exporter_takes_a_mask_too(tools, tmp_path):
     architecture = next(one for one in architectures.ARCHITECTURES if one.name == "LlamaForCausalLM")
     module, columns = architectures.build(architecture), padded(architecture, "attention_mask", "left")
