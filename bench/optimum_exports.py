@@ -6,6 +6,7 @@
 
 Each is exported as the tool does by default, compiled with and without `--weights FOLDER`, and trained five steps of SGD. Printed are the parameters
 that train, the largest difference of a loss to PyTorch's, and after `ds-run export --onnx` ONNX Runtime's loss of the trained file beside ours.
+The exporter folds batch norms into convolutions; PyTorch trains the same folded module beside it, and what the class had is said.
 The tool needs versions of its own: a first call makes an environment in build/optimum, from PyPI. Exit code 1: one is neither right nor refused.
 """
 
@@ -133,12 +134,25 @@ def loss_of(logits, labels, kind):
     return torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
 
 
+def fold_norms(module):
+    """The module as torch's exporter writes it: each batch norm is folded into the convolution before it, and what is left trains."""
+    import torch
+
+    for parent in list(module.modules()):
+        children = list(parent.named_children())
+        for (name, conv), (other, norm) in zip(children, children[1:]):
+            if isinstance(conv, torch.nn.Conv2d) and isinstance(norm, torch.nn.BatchNorm2d):
+                setattr(parent, name, torch.nn.utils.fuse_conv_bn_eval(conv, norm).requires_grad_())
+                setattr(parent, other, torch.nn.Identity())
+    return module
+
+
 def losses_of_pytorch(name, data):
     import torch
 
     import transformers
 
-    module = getattr(transformers, MODELS[name][0]).from_pretrained(WORK / name / "folder").eval()
+    module = fold_norms(getattr(transformers, MODELS[name][0]).from_pretrained(WORK / name / "folder").eval())
     optimizer, losses = torch.optim.SGD(module.parameters(), lr=RATE), []
     for step in range(STEPS):
         batch = {key: value[MICRO * step:MICRO * (step + 1)] for key, value in data.items()}

@@ -27,9 +27,9 @@ def graph_of(model, example_batch, work: Path) -> Graph:
     if torch is None or not isinstance(model, torch.nn.Module):
         raise DeepStaticError(f"a model is a torch module, a folder that save_pretrained wrote, or an exported graph, not {type(model).__name__}")
     if getattr(model, "peft_config", None):
-        raise DeepStaticError("a model of peft saves its adapter alone; give a torch module around it whose forward returns the loss, or adapters of "
-                              "models/export.py, which go back by ds-run export --hf",
-                              "python -m deepstatic.export FOLDER --lora 8 --out lora")
+        raise DeepStaticError("a model of peft saves its adapter alone; give a torch module around it whose forward returns the loss, or the model without "
+                              "adapters and flags that make them; save_pretrained merges these",
+                              "deepstatic.compile(model, ds_config, example_batch=data, flags=['--lora', '8'])")
     if hasattr(model, "save_pretrained"):
         saved = work / "saved"
         model.save_pretrained(saved)

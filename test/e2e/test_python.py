@@ -159,6 +159,13 @@ def test_a_model_of_peft_is_refused_with_what_works(samples):
     assert "saves its adapter alone" in refused(lambda: deepstatic.compile(model, CONFIG, example_batch=samples))
 
 
+def test_adapters_are_a_flag_and_come_back_merged(saved, samples, tmp_path):
+    run = deepstatic.compile(saved, CONFIG, example_batch=samples, flags=["--lora", "4", "--lora-targets", "q_proj"]).run(samples, steps=2)
+    assert sum(name.endswith(".lora_A") for name in run.weights()) == 2
+    trained, before = transformers.AutoModelForCausalLM.from_pretrained(run.save_pretrained(tmp_path / "trained")).state_dict(), tiny_llama().state_dict()
+    assert {name for name, value in before.items() if not torch.equal(value, trained[name])} == {f"model.layers.{i}.self_attn.q_proj.weight" for i in (0, 1)}
+
+
 def test_a_module_of_a_notebook_is_trained_and_stays_as_it_was(samples):
     """Its class is in no file that could be imported; losses are PyTorch's."""
     torch.manual_seed(1)

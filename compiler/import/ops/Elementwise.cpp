@@ -237,18 +237,24 @@ void where(Node &node) {
 }
 
 void clip(Node &node) {
-  Value result = node.in(0);
-  const bool strict = cameFrom(node.proto(), "relu6") || cameFrom(node.proto(), "hardtanh");
   auto bound = [&](size_t input, const char *attribute) -> std::optional<Value> {
     if (node.opset() < 11) {
       const onnx::AttributeProto *found = node.attribute(attribute, 1);
-      return found ? std::optional(floatScalar(result.dtype, double(found->f()))) : std::nullopt;
+      return found ? std::optional(floatScalar(node.in(0).dtype, double(found->f()))) : std::nullopt;
     }
     return node.has(input) ? std::optional(node.in(input)) : std::nullopt;
   };
-  if (const std::optional<Value> least = bound(1, "min"))
+  const std::optional<Value> least = bound(1, "min"), most = bound(2, "max");
+  auto is = [&](const std::optional<Value> &value, double number) {
+    return value && value->isConstant() && value->constant.isUniform() && value->constant.firstAsDouble() == number;
+  };
+  // Most files do not say where a Clip came from, but from 0 to 6 is relu6 (MobileNet), which loses the gradient at 0.
+  const bool strict = cameFrom(node.proto(), "relu6") || cameFrom(node.proto(), "hardtanh") ||
+                      (is(least, 0) && is(most, 6) && !cameFrom(node.proto(), "clamp"));
+  Value result = node.in(0);
+  if (least)
     result = within(node, result, *least, true, strict);
-  if (const std::optional<Value> most = bound(2, "max"))
+  if (most)
     result = within(node, result, *most, false, strict);
   node.set(0, result);
 }
