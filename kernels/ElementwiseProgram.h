@@ -64,6 +64,8 @@ enum class ElementwiseOp : int64_t {
   Atan = 69,
   Log1p = 70,
   Expm1 = 71,
+  GeluTanh = 72, // GELU's approximation by tanh (GeluTanh.h)
+  GeluTanhSlope = 73,
 };
 
 /// An opcode and the op that it computes, as the reference program spells it behind "train.".
@@ -110,7 +112,9 @@ inline constexpr ElementwiseName elementwiseNames[] = {{ElementwiseOp::Cast, "ca
                                                        {ElementwiseOp::Round, "round"},
                                                        {ElementwiseOp::Atan, "atan"},
                                                        {ElementwiseOp::Log1p, "log1p"},
-                                                       {ElementwiseOp::Expm1, "expm1"}};
+                                                       {ElementwiseOp::Expm1, "expm1"},
+                                                       {ElementwiseOp::GeluTanh, "gelu_tanh"},
+                                                       {ElementwiseOp::GeluTanhSlope, "gelu_tanh_slope"}};
 
 /// The opcode of an op; constants have none of their own.
 constexpr std::optional<ElementwiseOp> elementwiseNamed(std::string_view name) {

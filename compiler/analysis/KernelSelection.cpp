@@ -69,6 +69,18 @@ public:
     return call.with("bias", bool(op.getBias())).call(op);
   }
 
+  template <typename OpTy> KernelCall matmulGelu(OpTy op, StringRef epilogue) const {
+    KernelWriter<"matmul"> call(op->getContext());
+    call.with("trans_a", op.getTransposeLhs()).with("trans_b", op.getTransposeRhs()).with("pieces", target_.workers);
+    if (mayRound(op.getResult().getType()))
+      call.with("tf32", true);
+    if constexpr (std::is_same_v<OpTy, MatmulGeluTanhOp>)
+      call.with("bias", bool(op.getBias()));
+    else
+      call.with("bias", false);
+    return call.with("epilogue", epilogue).call(op);
+  }
+
   KernelCall linearWeightGrad(LinearWeightGradOp op) const {
     auto call = writerOf(op).with("transposed", op.getTransposed()).with("pieces", target_.workers);
     if (mayRound(op.getInput().getType()))
@@ -224,6 +236,8 @@ FailureOr<KernelCall> select(Operation *op, const Selector &select) {
   using Result = FailureOr<KernelCall>;
   return TypeSwitch<Operation *, Result>(op)
       .Case([&](MatmulOp o) { return select.matmul(o); })
+      .Case([&](MatmulGeluTanhOp o) { return select.matmulGelu(o, "gelu_tanh"); })
+      .Case([&](MatmulGeluTanhGradOp o) { return select.matmulGelu(o, "gelu_tanh_grad"); })
       .Case([&](LinearWeightGradOp o) { return select.linearWeightGrad(o); })
       .Case<AttentionOp, AttentionGradOp, PackedAttentionOp, PackedAttentionGradOp>(
           [&](auto o) { return select.attention(o); })

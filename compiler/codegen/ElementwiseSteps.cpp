@@ -179,6 +179,10 @@ Value *ElementwiseSteps::unary(ElementwiseOp op, Value *operand) {
     return functions_.log1p(x).value;
   case ElementwiseOp::Expm1:
     return functions_.expm1(x).value;
+  case ElementwiseOp::GeluTanh:
+    return functions_.geluTanh(x).value;
+  case ElementwiseOp::GeluTanhSlope:
+    return functions_.geluTanhSlope(x).value;
   case ElementwiseOp::Erf:
     return functions_.erf(x).value;
   case ElementwiseOp::Tanh:

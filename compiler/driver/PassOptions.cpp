@@ -177,6 +177,7 @@ CompileOptions ds::driver::compileOptions(const CompileRequest &request, const c
   options.alignment = machine.alignment;
   if (!machine.isa.empty())
     options.isa = machine.isa;
+  options.fusesGelu = options.device == kernels::Device::Cuda && config::computeCapability(options.isa) >= 90;
   options.without = checkedWithout(request.without);
   return options;
 }

@@ -1,6 +1,7 @@
 //===- Passes.h - the compiler's passes and pipelines ---------------------===//
 #pragma once
 
+#include "compiler/passes/fusion/Passes.h"
 #include "compiler/passes/offload/Passes.h"
 #include "compiler/passes/pipeline/Passes.h"
 #include "compiler/passes/plan/Passes.h"
@@ -69,6 +70,7 @@ struct CompileOptions {
   int64_t dataParallel = 1;         ///< ranks of the data axis
   PipelineOptions pipeline;
   ChooseRecomputeOptions recompute; ///< what the backward computes again: docs/memory.md
+  bool fusesGelu = false;           ///< products take it along: on CUDA, where that is no slower
   bool keepsOperands = false;       ///< but not what products read: of ds-repeat-elementwise
   ZeroOptions zero;
   OffloadOptions offload;
@@ -80,7 +82,7 @@ struct CompileOptions {
 };
 
 /// Passes without which a plan is right too, only larger or slower.
-inline constexpr std::array<std::string_view, 30> optionalPasses = {
+inline constexpr std::array<std::string_view, 32> optionalPasses = {
     "ds-fold-transposes", "ds-fuse-bias", "ds-regroup-attention", "ds-fold-head-transposes", "ds-pack-heads",
     "ds-regroup-rms-norm", "ds-concat-pads", "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise",
     "ds-elide-copies", "ds-reuse-dying-operands", "ds-order-for-memory", "ds-peel-backward", "ds-advance-updates",
@@ -89,8 +91,8 @@ inline constexpr std::array<std::string_view, 30> optionalPasses = {
     "ds-elide-redundant-gathers", "ds-keep-parameters-gathered", "ds-advance-reductions", "ds-combine-collectives",
     "ds-hoist-gathers", "ds-narrow-gathers", "ds-split-async-collectives",
     // On CUDA.
-    "ds-pad-vocabulary", "ds-fuse-bias-gradients", "ds-fuse-residual-gradients", "ds-choose-captured-programs",
-    "ds-compile-elementwise"};
+    "ds-pad-vocabulary", "ds-regroup-gelu", "ds-fuse-gelu", "ds-fuse-bias-gradients", "ds-fuse-residual-gradients",
+    "ds-choose-captured-programs", "ds-compile-elementwise"};
 
 /// @forward -> the same, smaller: what import leaves to be tidied up.
 void buildSimplifyPipeline(mlir::OpPassManager &, const CompileOptions &);

@@ -39,6 +39,7 @@ void buildSimplifyPipeline(OpPassManager &pm, const CompileOptions &options) {
     addOptional(pm, options, createFoldHeadTransposes());
     addOptional(pm, options, createPackHeads());
     addOptional(pm, options, createPadVocabulary());
+    addOptional(pm, options, createRegroupGelu());
   }
   addOptional(pm, options, createRegroupRmsNorm());
   pm.addPass(createVerifySimpleForm());
@@ -112,6 +113,8 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
     pm.addPass(createChooseRecompute(recompute));
     pm.addPass(createRecompute());
   }
+  if (options.fusesGelu)
+    addOptional(pm, options, createFuseGelu());
   addOptional(pm, options, createFuseElementwise());
   pm.addPass(createOutlineFragments({.splitWeights = pipeline.schedule == "zb-h1" && pipeline.ranks > 1}));
   pm.addPass(createScheduleCalls({.microbatches = options.microbatches, .schedule = pipeline.schedule}));
@@ -333,6 +336,7 @@ void registerPipeline(StringRef flag, StringRef summary, void (*build)(OpPassMan
 
 void registerPassesAndPipelines() {
   registerDSTrainPasses();
+  registerDSFusionPasses();
   registerDSRecomputePasses();
   registerDSPipelinePasses();
   registerDSZeroPasses();

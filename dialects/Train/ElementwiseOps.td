@@ -94,6 +94,8 @@ def Train_ExpOp : Train_UnaryOp<"exp", "e to the power input">;
 def Train_LogOp : Train_UnaryOp<"log", "natural logarithm">;
 def Train_Log1pOp : Train_UnaryOp<"log1p", "natural logarithm of 1 + input">;
 def Train_Expm1Op : Train_UnaryOp<"expm1", "e to the power input, less 1">;
+def Train_GeluTanhOp : Train_UnaryOp<"gelu_tanh", "GELU's approximation by tanh, as torch.nn.functional.gelu's">;
+def Train_GeluTanhSlopeOp : Train_UnaryOp<"gelu_tanh_slope", "the derivative of gelu_tanh", Train_FloatTensor, []>;
 def Train_ErfOp : Train_UnaryOp<"erf", "error function">;
 def Train_TanhOp : Train_UnaryOp<"tanh", "hyperbolic tangent">;
 def Train_SigmoidOp : Train_UnaryOp<"sigmoid", "1 / (1 + exp(-input))">;

@@ -28,6 +28,42 @@ def Train_MatmulOp
   }];
 }
 
+def Train_MatmulGeluTanhOp : Train_PureOp<"matmul_gelu_tanh"> {
+  let summary = "a product and GELU's approximation by tanh of it";
+  let description = [{
+    `product` is train.matmul's, `result` train.gelu_tanh of it, which a kernel may take before it is rounded
+    (CUBLASLT_EPILOGUE_GELU_AUX_BIAS).
+
+    **Constraints**
+    - (matmul_gelu_tanh_c1) those of train.matmul.
+  }];
+  let arguments = (ins Train_FloatTensor:$lhs, Train_FloatTensor:$rhs, Optional<Train_FloatTensor>:$bias,
+                       UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+  let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$product);
+  let assemblyFormat = [{
+    $lhs (`transposed` $transpose_lhs^)? `,` $rhs (`transposed` $transpose_rhs^)? (`bias` $bias^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def Train_MatmulGeluTanhGradOp : Train_PureOp<"matmul_gelu_tanh_grad"> {
+  let summary = "a product times the derivative of GELU's approximation by tanh";
+  let description = [{
+    `result = lhs rhs * gelu_tanh'(input)`, of which a kernel may take the product before it is rounded
+    (CUBLASLT_EPILOGUE_DGELU).
+
+    **Constraints**
+    - (matmul_gelu_tanh_grad_c1) those of train.matmul; `input` has the type of the result.
+  }];
+  let arguments = (ins Train_FloatTensor:$lhs, Train_FloatTensor:$rhs, Train_FloatTensor:$input,
+                       UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = [{
+    $lhs (`transposed` $transpose_lhs^)? `,` $rhs (`transposed` $transpose_rhs^)? `of` $input attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
 def Train_LinearWeightGradOp : Train_PureOp<"linear_weight_grad"> {
   let summary = "the gradients of a linear layer's weight and bias";
   let description = [{

@@ -187,7 +187,9 @@ LogicalResult GatherGradOp::inferReturnTypes(MLIRContext *, Where location, Adap
 
 //===-- products and sums -------------------------------------------------------===//
 
-LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+/// A product of which `adaptor` names the operands; it may be widened, where the op can be.
+template <typename Adaptor>
+static LogicalResult inferProduct(Where location, Adaptor adaptor, Value bias, bool wide, Types &types) {
   auto lhs = tensor(adaptor.getLhs()), rhs = tensor(adaptor.getRhs());
   if (lhs.getRank() < 2 || rhs.getRank() < 2 || lhs.getElementType() != rhs.getElementType()) // matmul_c1
     return emitOptionalError(location, "operands ", lhs, " and ", rhs,
@@ -203,11 +205,30 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, Where location, Adaptor 
     return emitOptionalError(location, "leading dimensions of ", lhs, " and ", rhs, " do not broadcast");
   shape->push_back(rows(lhs, transposeLhs));
   shape->push_back(columns(rhs, transposeRhs));
-  if (Value bias = adaptor.getBias())
-    if (tensor(bias) != RankedTensorType::get(shape->back(), lhs.getElementType())) // matmul_c4
-      return emitOptionalError(location, "bias ", bias.getType(), " must be a vector of ", shape->back(), " ",
-                               lhs.getElementType());
-  return addWidened(location, lhs.clone(*shape), adaptor.getWide(), types); // matmul_c5
+  if (bias && tensor(bias) != RankedTensorType::get(shape->back(), lhs.getElementType())) // matmul_c4
+    return emitOptionalError(location, "bias ", bias.getType(), " must be a vector of ", shape->back(), " ",
+                             lhs.getElementType());
+  return addWidened(location, lhs.clone(*shape), wide, types); // matmul_c5
+}
+
+LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  return inferProduct(location, adaptor, adaptor.getBias(), adaptor.getWide(), types);
+}
+
+LogicalResult MatmulGeluTanhOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  if (failed(inferProduct(location, adaptor, adaptor.getBias(), /*wide=*/false, types))) // matmul_gelu_tanh_c1
+    return failure();
+  types.push_back(types.front());
+  return success();
+}
+
+LogicalResult MatmulGeluTanhGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  if (failed(inferProduct(location, adaptor, /*bias=*/Value(), /*wide=*/false, types)))
+    return failure();
+  if (adaptor.getInput().getType() != types.front()) // matmul_gelu_tanh_grad_c1
+    return emitOptionalError(location, "input ", adaptor.getInput().getType(), " must have the product's type ",
+                             types.front());
+  return success();
 }
 
 LogicalResult LinearWeightGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {

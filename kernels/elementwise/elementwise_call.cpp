@@ -27,6 +27,8 @@ bool isFloatOnly(ElementwiseOp op) {
   case ElementwiseOp::Log:
   case ElementwiseOp::Log1p:
   case ElementwiseOp::Expm1:
+  case ElementwiseOp::GeluTanh:
+  case ElementwiseOp::GeluTanhSlope:
   case ElementwiseOp::Erf:
   case ElementwiseOp::Tanh:
   case ElementwiseOp::Sigmoid:

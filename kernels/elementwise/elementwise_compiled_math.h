@@ -59,6 +59,10 @@ template <bool products> struct CompiledMath {
       return functions.log1p(a);
     case ElementwiseOp::Expm1:
       return functions.expm1(a);
+    case ElementwiseOp::GeluTanh:
+      return functions.geluTanh(a);
+    case ElementwiseOp::GeluTanhSlope:
+      return functions.geluTanhSlope(a);
     case ElementwiseOp::Erf:
       return functions.erf(a);
     case ElementwiseOp::Tanh:

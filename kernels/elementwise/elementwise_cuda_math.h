@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/ElementwiseProgram.h"
+#include "kernels/GeluTanh.h"
 #include "kernels/HostDevice.h"
 
 #include <cmath>
@@ -29,6 +30,10 @@ template <typename T> DS_HOST_DEVICE T floatUnary(ElementwiseOp op, T a) {
     return std::log1p(a);
   case ElementwiseOp::Expm1:
     return std::expm1(a);
+  case ElementwiseOp::GeluTanh:
+    return geluTanhOf(a);
+  case ElementwiseOp::GeluTanhSlope:
+    return geluTanhSlopeOf(a);
   case ElementwiseOp::Erf:
     return std::erf(a);
   case ElementwiseOp::Tanh:

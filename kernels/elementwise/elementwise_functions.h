@@ -85,6 +85,15 @@ public:
     return m_.withSignOf(m_.select(size < f(0.61f), near, far), x);
   }
 
+  /// GELU's approximation by tanh (GeluTanh.h).
+  Float geluTanh(Float x) { return f(0.5f) * x * (f(1) + tanh(geluInner(x))); }
+
+  Float geluTanhSlope(Float x) {
+    const Float t = tanh(geluInner(x));
+    const Float slope = f(0.797884561f) * (f(1) + f(0.134145f) * x * x);
+    return f(0.5f) * (f(1) + t) + f(0.5f) * x * (f(1) - t * t) * slope;
+  }
+
   /// Odd in x: a polynomial near 0, 1 - e^q(x) further out, 1 where that rounds to it.
   Float erf(Float x) {
     const Float size = m_.abs(x);
@@ -154,6 +163,8 @@ private:
     Float rest;  ///< in [-pi / 4, pi / 4]
     Int quarter; ///< how many quarter turns were taken off
   };
+
+  Float geluInner(Float x) { return f(0.797884561f) * (x + f(0.044715f) * x * x * x); }
 
   M &m_;
 

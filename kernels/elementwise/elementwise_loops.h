@@ -141,6 +141,17 @@ struct Tanh {
   static DS_INLINE float apply(float a) { return vectorTanh(a); }
   static DS_INLINE double apply(double a) { return std::tanh(a); }
 };
+// As GeluTanh.h, by the tanh above.
+struct GeluTanh {
+  template <typename T> static DS_INLINE T inner(T a) { return T(0.7978845608028654) * (a + T(0.044715) * a * a * a); }
+  template <typename T> static DS_INLINE T apply(T a) { return T(0.5) * a * (T(1) + Tanh::apply(inner(a))); }
+};
+struct GeluTanhSlope {
+  template <typename T> static DS_INLINE T apply(T a) {
+    const T t = Tanh::apply(GeluTanh::inner(a)), slope = T(0.7978845608028654) * (T(1) + T(0.134145) * a * a);
+    return T(0.5) * (T(1) + t) + T(0.5) * a * (T(1) - t * t) * slope;
+  }
+};
 struct Sigmoid {
   template <typename T> static DS_INLINE T apply(T a) { return vectorSigmoid(a); }
 };

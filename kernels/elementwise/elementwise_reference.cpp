@@ -1,5 +1,6 @@
 // elementwise: one element at a time, every register as a double (floats, rounded to the register's type after each
 // instruction) or an int64 (integers, wrapped to the register's width).
+#include "kernels/GeluTanh.h"
 #include "kernels/Numbers.h"
 #include "kernels/elementwise/elementwise_call.h"
 
@@ -132,6 +133,10 @@ double floatUnary(ElementwiseOp op, double a) {
     return std::log1p(a);
   case ElementwiseOp::Expm1:
     return std::expm1(a);
+  case ElementwiseOp::GeluTanh:
+    return geluTanhOf(a);
+  case ElementwiseOp::GeluTanhSlope:
+    return geluTanhSlopeOf(a);
   case ElementwiseOp::Erf:
     return std::erf(a);
   case ElementwiseOp::Tanh:

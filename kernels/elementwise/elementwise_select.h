@@ -62,6 +62,10 @@ template <typename T> TileLoop floatLoop(ElementwiseOp op) {
     return unaryLoop<Log1p, T, T>;
   case ElementwiseOp::Expm1:
     return unaryLoop<Expm1, T, T>;
+  case ElementwiseOp::GeluTanh:
+    return unaryLoop<GeluTanh, T, T>;
+  case ElementwiseOp::GeluTanhSlope:
+    return unaryLoop<GeluTanhSlope, T, T>;
   case ElementwiseOp::Erf:
     return unaryLoop<Erf, T, T>;
   case ElementwiseOp::Tanh:

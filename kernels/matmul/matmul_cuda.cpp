@@ -40,7 +40,7 @@ public:
   explicit Matmul(const Call &call)
       : call_(call), plan_(call_), cType_(call.dtype(call_.c)),
         dbiasType_(call_.dbias ? call.dtype(call_.dbias) : cType_) {
-    if (plan_.k == 0 || plan_.launches.empty())
+    if (!isRun())
       return;
     for (size_t aligned : {0, 1})
       variants_[aligned] = makeVariant(aligned ? 16 : uint32_t(byteSize(call_.dtype)));
@@ -62,9 +62,13 @@ public:
   }
 
   /// Whether cuBLASLt has no algorithm for aligned operands.
-  bool isPlain() const { return plan_.k > 0 && !plan_.launches.empty() && !variants_[1].product; }
+  bool isPlain() const { return isRun() && !variants_[1].product; }
+  /// Whether GELU is a pass of its own behind cuBLASLt's product.
+  bool isInParts() const { return isRun() && call_.epilogue != MatmulEpilogue::None && !variants_[1].fused; }
 
 private:
+  bool isRun() const { return plan_.k > 0 && !plan_.launches.empty(); }
+
   struct Variant {
     std::optional<LtProduct> product; ///< empty: the plain kernel
     bool fused = false;               ///< with bias and epilogue
@@ -157,6 +161,8 @@ std::unique_ptr<Kernel> makeMatmul(const Invocation &invocation, const BuildOpti
   auto matmul = std::make_unique<Matmul>(Call(invocation));
   if (matmul->isPlain())
     fallBack(invocation, "cuBLASLt");
+  else if (matmul->isInParts())
+    fallBack(invocation, "cuBLASLt", "does not take GELU as it multiplies");
   return matmul;
 }
 

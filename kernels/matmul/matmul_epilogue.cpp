@@ -1,6 +1,6 @@
 #include "kernels/matmul/matmul_epilogue.h"
 
-#include "kernels/matmul/GeluTanh.h"
+#include "kernels/GeluTanh.h"
 
 #include <algorithm>
 
@@ -36,7 +36,7 @@ void runMatmulEpilogue(const MatmulCall &call, const CallContext &context, std::
   const int64_t rows = call.batches * call.m, total = rows * call.n;
   parallelFor(context, piecesOf(total, grain), [&](int64_t piece, int) {
     for (int64_t i = piece * grain; i < std::min((piece + 1) * grain, total); ++i)
-      c[i] = grad ? c[i] * geluTanhGradOf(aux[i]) : geluTanhOf(aux[i]);
+      c[i] = grad ? c[i] * geluTanhSlopeOf(aux[i]) : geluTanhOf(aux[i]);
   });
   if (call.dbias)
     sumColumns(context, c, static_cast<T *>(operands[call.dbias]), rows, call.n);

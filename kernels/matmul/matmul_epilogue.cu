@@ -1,9 +1,9 @@
 // What matmul does where cuBLASLt has no epilogue, or no algorithm at all: bias, GELU and its gradient element by
 // element, column sums, and a product in squares of shared memory.
+#include "kernels/GeluTanh.h"
 #include "kernels/cuda/Grid.h"
 #include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
-#include "kernels/matmul/GeluTanh.h"
 #include "kernels/matmul/matmul_epilogue_cuda.h"
 
 namespace ds::kernels::cuda {
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(blockThreads)
       aux[i] = narrow<T>(r);
       c[i] = narrow<T>(geluTanhOf(r));
     } else {
-      c[i] = narrow<T>(epilogue == MatmulEpilogue::GeluTanhGrad ? r * geluTanhGradOf(wide(aux[i])) : r);
+      c[i] = narrow<T>(epilogue == MatmulEpilogue::GeluTanhGrad ? r * geluTanhSlopeOf(wide(aux[i])) : r);
     }
   }
 }

@@ -1,5 +1,5 @@
 // matmul: three loops, in float64; the epilogue on the rounded product.
-#include "kernels/matmul/GeluTanh.h"
+#include "kernels/GeluTanh.h"
 #include "kernels/matmul/matmul_call.h"
 
 namespace ds::kernels {
@@ -37,7 +37,7 @@ private:
   void finish(const T *aux, T *c) const {
     const bool grad = call_.epilogue == MatmulEpilogue::GeluTanhGrad;
     for (int64_t i = 0; i < call_.batches * call_.m * call_.n; ++i)
-      c[i] = grad ? T(double(c[i]) * geluTanhGradOf(double(aux[i]))) : T(geluTanhOf(double(aux[i])));
+      c[i] = grad ? T(double(c[i]) * geluTanhSlopeOf(double(aux[i]))) : T(geluTanhOf(double(aux[i])));
   }
 
   void sumColumns(const T *c, T *dbias) const {

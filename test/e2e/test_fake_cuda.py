@@ -71,6 +71,12 @@ def graphs(stderr):
     return int(re.search(r"the fake CUDA ran [\d]+ commands and (\d+) graphs", stderr)[1])
 
 
+def gelus(plan):
+    """Products of a plan that take a GELU or its gradient's along."""
+    commands = [command.kernel for role in read_plan(plan).roles for routine in role.routines for command in routine.commands]
+    return sum(attribute.name == "epilogue" and attribute.text != "" for kernel in commands for attribute in kernel.attributes)
+
+
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "moe", "vit"])
 def test_losses_are_the_cpus(name, runs):
     """A mixture of experts runs every expert on every token; a vision transformer's patches are a convolution, cuDNN's by its stand-in."""
@@ -115,9 +121,21 @@ def test_where_no_epilogue_is_fused_their_parts_run(runs):
     """A cuBLASLt that has algorithms for products alone."""
     losses, _, stderr = runs.on_cuda("gpt2", WHOLE, DS_FAKE_CUBLASLT_EPILOGUES="0")
     summary = json.loads((runs.folder / "metrics.jsonl").read_text().splitlines()[-1])["summary"]["ranks"][0]
-    assert summary["fallbacks"] > 0 and f"{summary['fallbacks']} of kernel 'linear_weight_grad' in float32" == summary["fallback_kernels"]
+    named = {kind: int(count) for count, kind in re.findall(r"(\d+) of kernel '(\w+)' in float32", summary["fallback_kernels"])}
+    assert set(named) == {"linear_weight_grad", "matmul"} and sum(named.values()) == summary["fallbacks"]
+    assert named["matmul"] == gelus(runs.plan("gpt2", WHOLE, "h100x8"))
     assert losses == pytest.approx(runs.on_cpu("gpt2", WHOLE), rel=1e-5)
     assert "kernel 'linear_weight_grad' in float32 is run by our own slower kernel: cuBLASLt does not add up the columns" in stderr
+    assert "kernel 'matmul' in float32 is run by our own slower kernel: cuBLASLt does not take GELU as it multiplies" in stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--set", "bf16.enabled=true")], ids=["float32", "bf16"])
+def test_gelu_in_products_computes_what_programs_do(options, runs):
+    """The epilogues round elsewhere than the parts do. Each layer's GELU and its gradient's are no commands of their own."""
+    fused, without = (runs.on_cuda("gpt2", WHOLE, *options, *more) for more in ((), ("--without", "ds-fuse-gelu")))
+    assert fused[0] == pytest.approx(without[0], rel=2e-3 if options else 1e-5)
+    assert "slower kernel" not in fused[2]
+    assert gelus(runs.plan("gpt2", WHOLE, "h100x8", *options)) > 0 == gelus(runs.plan("gpt2", WHOLE, "h100x8", *options, "--without", "ds-fuse-gelu"))
 
 
 def test_where_no_ptx_is_taken_the_interpreter_runs(runs):

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "kernels/BFloat16.h"
-#include "kernels/matmul/GeluTanh.h"
+#include "kernels/GeluTanh.h"
 #include "test/shim/FakeRuntime.h"
 #include "test/shim/Machine.h"
 #include "test/shim/cublasLt.h"
@@ -209,7 +209,7 @@ template <typename S> void compute(const Described &p, const void *a, const void
         store(p.op.aux, p.auxType(), at, sum);
         sum = ds::kernels::geluTanhOf(sum);
       } else if (p.has(geluGradBit)) {
-        sum *= ds::kernels::geluTanhGradOf(S(load(p.op.aux, p.auxType(), at)));
+        sum *= ds::kernels::geluTanhSlopeOf(S(load(p.op.aux, p.auxType(), at)));
       }
       gradient += sum;
       store(d, p.d.type, batch * p.d.stride + j * p.d.leading + i, sum);

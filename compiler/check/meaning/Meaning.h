@@ -83,6 +83,8 @@ private:
                   std::span<const uint32_t> held, const Factor &one);
   bool requireScalars(const proto::KernelCommand &kernel, uint32_t parameter, const proto::ReferenceOp &op,
                       std::span<const uint32_t> held, const Factor &one);
+  static bool isFusedProduct(const proto::KernelCommand &kernel);
+  std::vector<Result> fusedProduct(const proto::Command &command, std::span<const uint32_t> held);
   std::vector<Result> elementwise(const proto::Command &command, std::span<const uint32_t> held);
   std::vector<Result> runProgram(const proto::Command &command, std::span<const uint32_t> held);
   Result accumulated(const proto::KernelCommand &kernel, const proto::ReferenceOp &op, std::span<const uint32_t> held);

@@ -1,4 +1,4 @@
-//===- Passes.h - what is computed: simplification, differentiation, precision, fusion ===//
+//===- Passes.h - what is computed: differentiation, precision, optimizers ===//
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"

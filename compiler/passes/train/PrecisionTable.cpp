@@ -32,6 +32,7 @@ static constexpr OpPrecision table[] = {
     {"log", "F", Elementwise},
     {"log1p", "F", Elementwise},
     {"expm1", "F", Elementwise},
+    {"gelu_tanh", "F", Elementwise},
     {"erf", "F", Elementwise},
     {"tanh", "F", Elementwise},
     {"sigmoid", "F", Elementwise},

@@ -88,11 +88,6 @@ void ds::makeEvaluate(func::FuncOp forward, SymbolTable &symbols) {
   func::ReturnOp::create(builder, evaluate.getLoc());
 }
 
-bool ds::isThereAt(Value value, Operation *op) {
-  Operation *source = value.getDefiningOp();
-  return !source || source->getBlock() != op->getBlock() || source->isBeforeInBlock(op);
-}
-
 void ds::setName(ImplicitLocOpBuilder &builder, StringRef name) {
   builder.setLoc(NameLoc::get(builder.getStringAttr(name)));
 }

@@ -27,9 +27,6 @@ void eraseDead(mlir::func::FuncOp function);
 /// @evaluate: @forward without dropout and without what it stores.
 void makeEvaluate(mlir::func::FuncOp forward, mlir::SymbolTable &symbols);
 
-/// Whether a value is there when an op runs that is to read it.
-bool isThereAt(mlir::Value value, mlir::Operation *op);
-
 /// Ops that follow are named `name`.
 void setName(mlir::ImplicitLocOpBuilder &builder, llvm::StringRef name);
 

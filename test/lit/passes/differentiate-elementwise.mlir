@@ -141,6 +141,22 @@ func.func @forward() -> tensor<f32> {
 
 // -----
 
+// gelu_tanh: dy times the slope at x.
+// CHECK-LABEL: func.func @microbatch
+train.variable parameter @x : tensor<f32> from #train.fill<0.0> {trainable}
+func.func @forward() -> tensor<f32> {
+  // CHECK: %[[X:.*]] = train.read @x
+  %x = train.read @x : tensor<f32>
+  %y = train.gelu_tanh %x : (tensor<f32>) -> tensor<f32>
+  // CHECK: %[[DY:.*]] = train.loss_gradient 1.000000e+00
+  // CHECK-NEXT: %[[SLOPE:.*]] = train.gelu_tanh_slope %[[X]]
+  // CHECK-NEXT: %[[DX:.*]] = train.mul %[[DY]], %[[SLOPE]]
+  // CHECK-NEXT: train.accumulate %[[DX]] into @"x::gradient"
+  return %y : tensor<f32>
+}
+
+// -----
+
 // expm1: dy (y + 1).
 // CHECK-LABEL: func.func @microbatch
 train.variable parameter @x : tensor<f32> from #train.fill<0.0> {trainable}

@@ -207,6 +207,71 @@ TEST(Meaning, TakesTheConstantOneForAFactorThatIsOne) {
   }
 }
 
+/// g = gelu(x w); the gradient of x w is (d w) times the slope.
+constexpr const char *withGelu = R"(
+  reference {
+    values { name: "x" dtype: DTYPE_BF16 shape: [4, 4] }
+    values { name: "w" dtype: DTYPE_BF16 shape: [4, 4] }
+    values { name: "d" dtype: DTYPE_BF16 shape: [4, 4] }
+    values { name: "y" dtype: DTYPE_BF16 shape: [4, 4] } values { dtype: DTYPE_F32 shape: [4, 4] }
+    values { dtype: DTYPE_F32 shape: [4, 4] } values { name: "g" dtype: DTYPE_BF16 shape: [4, 4] }
+    values { name: "dw" dtype: DTYPE_BF16 shape: [4, 4] } values { dtype: DTYPE_F32 shape: [4, 4] }
+    values { dtype: DTYPE_F32 shape: [4, 4] } values { dtype: DTYPE_F32 shape: [4, 4] } values { name: "dy" dtype: DTYPE_BF16 shape: [4, 4] }
+    ops { op: "train.matmul" name: "dense" operands: [0, 1] results: 3 function: "microbatch" }
+    ops { op: "train.cast" operands: 3 results: 4 function: "microbatch" }
+    ops { op: "train.gelu_tanh" operands: 4 results: 5 function: "microbatch" }
+    ops { op: "train.cast" operands: 5 results: 6 function: "microbatch" }
+    ops { op: "train.matmul" name: "back" operands: [2, 1] results: 7 function: "microbatch" }
+    ops { op: "train.cast" operands: 7 results: 8 function: "microbatch" }
+    ops { op: "train.gelu_tanh_slope" operands: 4 results: 9 function: "microbatch" }
+    ops { op: "train.mul" operands: [8, 9] results: 10 function: "microbatch" }
+    ops { op: "train.cast" operands: 10 results: 11 function: "microbatch" }
+  })";
+
+constexpr const char *product = R"(
+  reference: [0, 1, 2, 3]
+  kernel { kernel: "matmul"
+    operands { access: READ dtype: DTYPE_BF16 shape: [4, 4] } operands { access: READ dtype: DTYPE_BF16 shape: [4, 4] }
+    operands { access: WRITE dtype: DTYPE_BF16 shape: [4, 4] } operands { access: WRITE dtype: DTYPE_BF16 shape: [4, 4] }
+    attributes { name: "bias" integer: 0 } attributes { name: "epilogue" text: "gelu_tanh" } })";
+
+constexpr const char *gradient = R"(
+  reference: [4, 5, 6, 7, 8]
+  kernel { kernel: "matmul"
+    operands { access: READ dtype: DTYPE_BF16 shape: [4, 4] } operands { access: READ dtype: DTYPE_BF16 shape: [4, 4] }
+    operands { access: READ dtype: DTYPE_BF16 shape: [4, 4] } operands { access: WRITE dtype: DTYPE_BF16 shape: [4, 4] }
+    attributes { name: "bias" integer: 0 } attributes { name: "epilogue" text: "gelu_tanh_grad" } })";
+
+TEST(Meaning, FollowsGeluThroughAProduct) {
+  Case one(product, withGelu);
+  const auto both = one.meaning.resultsOf(one.command, std::vector<uint32_t>{one.value(0), one.value(1), 0, 0});
+  EXPECT_EQ(both[2].value, one.value(6));
+  EXPECT_EQ(both[3].value, one.value(3));
+  EXPECT_EQ(one.refusal({one.value(1), one.value(0), 0, 0}),
+            "operand 0 holds input w, but train.matmul dense takes input x");
+  Case back(gradient, withGelu);
+  const auto resultOf = [&](uint32_t input) {
+    return back.meaning.resultsOf(back.command, std::vector<uint32_t>{back.value(2), back.value(1), input, 0})[3].value;
+  };
+  EXPECT_EQ(resultOf(back.value(3)), back.value(11));
+  EXPECT_NE(resultOf(back.value(6)), back.value(11)); // the slope at another value
+}
+
+TEST(Meaning, RefusesAProductThatIsNotItsEpilogues) {
+  Case read(product, withGelu), wide(gradient, withGelu), few(product, withGelu), other(product, withGelu);
+  read.command.mutable_kernel()->mutable_operands(2)->set_access(proto::Operand::READ);
+  EXPECT_EQ(read.refusal({read.value(0), read.value(1), 0, 0}),
+            "operand 2 is not like the product of train.matmul dense");
+  wide.command.mutable_kernel()->mutable_operands(2)->set_dtype(proto::DTYPE_F32);
+  EXPECT_EQ(wide.refusal({wide.value(2), wide.value(1), wide.value(4), 0}),
+            "operand 2 is not like the product of train.matmul back");
+  few.command.mutable_kernel()->mutable_operands()->RemoveLast();
+  EXPECT_EQ(few.refusal({few.value(0), few.value(1), 0}), "it is no product with an epilogue of train.matmul dense");
+  other.command.set_reference(0, 2);
+  EXPECT_EQ(other.refusal({other.value(4), other.value(1), 0, 0}),
+            "kernel matmul is not train.gelu_tanh, which it is said to be");
+}
+
 TEST(Meaning, RefusesAKernelThatNamesNoOpOrSeveral) {
   Case none(matmul), several(matmul);
   none.command.clear_reference();
@@ -230,12 +295,11 @@ TEST(Meaning, RefusesAnotherTypeOrShape) {
 }
 
 TEST(Meaning, AttributesAreClosed) {
-  Case epilogue(matmul), missing(matmul), pieces(matmul);
-  proto::Attribute &added = *epilogue.command.mutable_kernel()->add_attributes();
-  added.set_name("epilogue");
-  added.set_text("gelu_tanh");
-  EXPECT_EQ(epilogue.refusal({epilogue.value(0), epilogue.value(1), 0}),
-            "its attribute epilogue is not that of train.matmul dense");
+  Case sums(matmul), missing(matmul), pieces(matmul);
+  proto::Attribute &added = *sums.command.mutable_kernel()->add_attributes();
+  added.set_name("dbias");
+  added.set_integer(1);
+  EXPECT_EQ(sums.refusal({sums.value(0), sums.value(1), 0}), "its attribute dbias is not that of train.matmul dense");
   missing.command.mutable_kernel()->mutable_attributes()->DeleteSubrange(1, 1);
   EXPECT_EQ(missing.refusal({missing.value(0), missing.value(1), 0}),
             "it lacks attribute transpose_rhs of train.matmul dense");

@@ -110,6 +110,19 @@ TEST(ElementwiseCode, EveryUnaryOpcode) {
       }
 }
 
+// Far below 0 GELU is the rest of a difference, and right to digits of x alone.
+TEST(ElementwiseCode, GeluAddedToItsInput) {
+  for (DType dtype : {f32, bf16})
+    for (Op op : {Op::GeluTanh, Op::GeluTanhSlope}) {
+      SCOPED_TRACE(int64_t(op));
+      Random random(uint64_t(op) + 1);
+      Program program{1};
+      const int64_t size = program.add(Op::Add, dtype, program.add(Op::Abs, dtype, 0), program.constant(dtype, 1));
+      program.results = {program.add(Op::Add, dtype, program.add(op, dtype, 0), size)};
+      expectReference({numbers(random, dtype, {2051}, false)}, program, {dtype}, {2051}, 512, 2 * toleranceOf(dtype));
+    }
+}
+
 TEST(ElementwiseCode, EveryBinaryOpcode) {
   for (DType dtype : {f32, bf16, boolean})
     for (const Shape &shape : {Shape{1}, Shape{3, 5}, Shape{4, 264}, Shape{1030}})

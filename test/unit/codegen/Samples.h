@@ -124,9 +124,9 @@ inline std::vector<Sample> samples() {
     p.results = {p.add(Op::Pow, f32, 0, 1)};
     all.push_back(sample("pow", {type(f32, {500}), type(f32, {500})}, p, {f32}, {500}));
   }
-  for (Op op :
-       {Op::Sqrt, Op::Rsqrt, Op::Reciprocal, Op::Exp,   Op::Log,  Op::Log1p, Op::Expm1, Op::Erf, Op::Tanh, Op::Sigmoid,
-        Op::Sin,  Op::Cos,   Op::Sign,       Op::Floor, Op::Ceil, Op::Round, Op::Atan,  Op::Neg, Op::Abs,  Op::IsNan})
+  for (Op op : {Op::Sqrt, Op::Rsqrt,   Op::Reciprocal, Op::Exp,   Op::Log,      Op::Log1p,        Op::Expm1, Op::Erf,
+                Op::Tanh, Op::Sigmoid, Op::Sin,        Op::Cos,   Op::Sign,     Op::Floor,        Op::Ceil,  Op::Round,
+                Op::Atan, Op::Neg,     Op::Abs,        Op::IsNan, Op::GeluTanh, Op::GeluTanhSlope})
     all.push_back(unaryOf(op, f32, {1001}));
   return all;
 }

@@ -70,6 +70,26 @@ TEST(Elementwise, FastFunctionsAreAccurate) {
   checkAccuracy(Op::Sqrt, [](double x) { return std::sqrt(x); }, 0.5);
 }
 
+// Far below 0 GELU is the rest of a difference: right to digits of x.
+TEST(Elementwise, GeluIsAccurateBesideItsInput) {
+  std::vector<float> values;
+  for (int i = -40000; i <= 40000; ++i)
+    values.push_back(float(i) / 3001);
+  const Shape shape{int64_t(values.size())};
+  for (Op op : {Op::GeluTanh, Op::GeluTanhSlope}) {
+    Program program{1};
+    program.results = {program.add(op, DType::F32, 0)};
+    std::vector<Buffer> operands = {Buffer(type(DType::F32, shape), values), Buffer(type(DType::F32, shape))};
+    ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("elementwise", operands, program.attributes()), operands).ok());
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto x = double(values[i]), t = std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x));
+      const double slope = 0.7978845608028654 * (1 + 0.134145 * x * x);
+      const double want = op == Op::GeluTanh ? 0.5 * x * (1 + t) : 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope;
+      ASSERT_NEAR(double(operands[1].as<float>()[i]), want, 6e-7 * (1 + std::fabs(x))) << "at " << x;
+    }
+  }
+}
+
 TEST(Elementwise, SmallSinesWithoutTheSlowPath) {
   // Without infinities in the tile: the vector code alone.
   std::vector<float> values;

@@ -9,7 +9,8 @@ from .plans import DTYPES, Refusal
 NAMES = {0: "constant", 1: "copy", 2: "cast", 10: "add", 11: "sub", 12: "mul", 13: "div", 14: "pow", 15: "max", 16: "min", 17: "and", 18: "or",
          19: "xor", 30: "equal", 31: "less", 32: "less_equal", 33: "greater", 34: "greater_equal", 40: "select", 50: "neg", 51: "abs",
          52: "sqrt", 53: "rsqrt", 54: "reciprocal", 55: "exp", 56: "log", 57: "erf", 58: "tanh", 59: "sigmoid", 60: "relu", 61: "sin",
-         62: "cos", 63: "not", 64: "is_nan", 65: "sign", 66: "floor", 67: "ceil", 68: "round", 69: "atan", 70: "log1p", 71: "expm1"}
+         62: "cos", 63: "not", 64: "is_nan", 65: "sign", 66: "floor", 67: "ceil", 68: "round", 69: "atan", 70: "log1p", 71: "expm1",
+         72: "gelu_tanh", 73: "gelu_tanh_slope"}
 BINARY_NAMES = {name for number, name in NAMES.items() if 10 <= number < 40}
 UNARY_NAMES = {name for number, name in NAMES.items() if number >= 50}
 COMPARISONS = {"equal", "less", "less_equal", "greater", "greater_equal"}

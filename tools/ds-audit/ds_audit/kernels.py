@@ -27,13 +27,28 @@ class Row:
 
 
 def matmul(algebra, inputs, attributes, results, place):
-    if attributes["epilogue"] or attributes["dbias"]:
-        raise Refusal("ds-audit knows no epilogues of products")
+    epilogue = attributes["epilogue"]
+    if epilogue not in ("", "gelu_tanh", "gelu_tanh_grad") or attributes["dbias"] or len(results) != 1 + (epilogue == "gelu_tanh"):
+        raise Refusal("ds-audit knows no such epilogue of a product")
+    *inputs, x = inputs if epilogue == "gelu_tanh_grad" else (*inputs, None)
+    if len(inputs) != 2 + bool(attributes["bias"]):
+        raise Refusal("attributes bias and epilogue do not say how many operands there are")
     a, b = (numpy.swapaxes(tensor.data, -1, -2) if attributes[flag] else tensor.data for tensor, flag in zip(inputs, ("trans_a", "trans_b")))
-    if bool(attributes["bias"]) != (len(inputs) == 3):
-        raise Refusal("attribute bias does not say whether there is a bias")
     c = algebra.matmul(a, b)
-    return [algebra.rounded(algebra.add(c, inputs[2].data) if len(inputs) == 3 else c, results[0][0])]
+    product = Tensor(algebra.rounded(algebra.add(c, inputs[2].data) if len(inputs) == 3 else c, results[0][0]), results[0][0])
+    if epilogue:
+        return with_gelu(algebra, product, x)
+    return [product.data]
+
+
+def with_gelu(algebra, product, x):
+    """[GELU of a product, the product], or with its input `x` [the product times GELU's slope there]; 16 bits are computed with in float32."""
+    narrow, wide = product.dtype, next(dtype for dtype in DTYPES.values() if dtype.name == "f32") if product.dtype.width == 2 else product.dtype
+
+    def run(name, *operands):
+        return Tensor(elementwise(algebra, name, wide, operands), wide)
+    result = run("mul", run("cast", product), run("gelu_tanh_slope", run("cast", x))) if x else run("gelu_tanh", run("cast", product))
+    return [elementwise(algebra, "cast", narrow, [result])] + ([] if x else [product.data])
 
 
 def linear_weight_grad(algebra, inputs, attributes, results, place):

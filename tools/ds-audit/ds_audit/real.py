@@ -12,7 +12,14 @@ from .plans import Unusable
 
 UNARY = {"sqrt": numpy.sqrt, "rsqrt": lambda x: 1 / numpy.sqrt(x), "exp": numpy.exp, "log": numpy.log, "log1p": numpy.log1p, "expm1": numpy.expm1, "tanh": numpy.tanh, "sin": numpy.sin,
          "cos": numpy.cos, "atan": numpy.arctan, "floor": numpy.floor, "ceil": numpy.ceil, "round": numpy.rint,
-         "sigmoid": lambda x: 1 / (1 + numpy.exp(-x)), "erf": numpy.vectorize(math.erf, otypes=[float])}
+         "sigmoid": lambda x: 1 / (1 + numpy.exp(-x)), "erf": numpy.vectorize(math.erf, otypes=[float]),
+         "gelu_tanh": lambda x: 0.5 * x * (1 + tanh_of_gelu(x)),
+         "gelu_tanh_slope": lambda x: 0.5 * (1 + tanh_of_gelu(x) + x * (1 - tanh_of_gelu(x)**2) * math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x**2))}
+
+
+def tanh_of_gelu(x):
+    """Hendrycks and Gimpel, 2016."""
+    return numpy.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
 
 
 class Real:

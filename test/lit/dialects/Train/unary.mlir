@@ -43,7 +43,11 @@ func.func @unary(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   %18 = train.log1p %17 : (tensor<2x3xf32>) -> tensor<2x3xf32>
   // CHECK-NEXT: train.expm1
   %19 = train.expm1 %18 : (tensor<2x3xf32>) -> tensor<2x3xf32>
-  return %19 : tensor<2x3xf32>
+  // CHECK-NEXT: train.gelu_tanh %
+  %20 = train.gelu_tanh %19 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // CHECK-NEXT: train.gelu_tanh_slope
+  %21 = train.gelu_tanh_slope %20 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %21 : tensor<2x3xf32>
 }
 
 // Tests the ops that integers and booleans know too.

@@ -52,9 +52,10 @@ void expectSame(std::vector<Buffer> operands, const Program &program, const std:
   }
 }
 
-constexpr Op floatOps[] = {Op::Neg,   Op::Abs,  Op::Sqrt,    Op::Rsqrt, Op::Reciprocal, Op::Exp,   Op::Log,
-                           Op::Erf,   Op::Tanh, Op::Sigmoid, Op::Relu,  Op::Sin,        Op::Cos,   Op::Sign,
-                           Op::Floor, Op::Ceil, Op::Round,   Op::Atan,  Op::Log1p,      Op::Expm1, Op::Copy};
+constexpr Op floatOps[] = {Op::Neg,   Op::Abs,   Op::Sqrt,  Op::Rsqrt,    Op::Reciprocal,   Op::Exp,
+                           Op::Log,   Op::Erf,   Op::Tanh,  Op::Sigmoid,  Op::Relu,         Op::Sin,
+                           Op::Cos,   Op::Sign,  Op::Floor, Op::Ceil,     Op::Round,        Op::Atan,
+                           Op::Log1p, Op::Expm1, Op::Copy,  Op::GeluTanh, Op::GeluTanhSlope};
 
 TEST(CudaElementwise, EveryFloatOpcode) {
   for (DType dtype : floatTypes)

@@ -4,13 +4,13 @@
 // gradient, and the other was there before, train.layer_norm_grad or rms_norm_grad adds it as it writes.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/passes/train/Passes.h"
-#include "compiler/passes/train/StepFunctions.h"
+#include "compiler/passes/fusion/IsThereAt.h"
+#include "compiler/passes/fusion/Passes.h"
 #include "dialects/Train/Train.h"
 
 namespace ds {
 #define GEN_PASS_DEF_FUSERESIDUALGRADIENTS
-#include "compiler/passes/train/Passes.h.inc"
+#include "compiler/passes/fusion/Passes.h.inc"
 } // namespace ds
 
 using namespace mlir;

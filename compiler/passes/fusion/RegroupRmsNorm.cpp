@@ -6,14 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/KernelSelection.h"
-#include "compiler/passes/train/Passes.h"
+#include "compiler/passes/fusion/Passes.h"
 #include "dialects/Train/Train.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace ds {
 #define GEN_PASS_DEF_REGROUPRMSNORM
-#include "compiler/passes/train/Passes.h.inc"
+#include "compiler/passes/fusion/Passes.h.inc"
 } // namespace ds
 
 using namespace mlir;

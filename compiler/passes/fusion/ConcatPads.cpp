@@ -8,12 +8,12 @@
 // Reverse mode makes such sums: the gradient of a slice is a pad, and contributions to one value are added.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/passes/train/Passes.h"
+#include "compiler/passes/fusion/Passes.h"
 #include "dialects/Train/Train.h"
 
 namespace ds {
 #define GEN_PASS_DEF_CONCATPADS
-#include "compiler/passes/train/Passes.h.inc"
+#include "compiler/passes/fusion/Passes.h.inc"
 } // namespace ds
 
 using namespace mlir;

@@ -5,13 +5,13 @@
 // of the first. Cf. CUBLASLT_EPILOGUE_BGRADA and BGRADB.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/passes/train/Passes.h"
-#include "compiler/passes/train/StepFunctions.h"
+#include "compiler/passes/fusion/IsThereAt.h"
+#include "compiler/passes/fusion/Passes.h"
 #include "dialects/Train/Train.h"
 
 namespace ds {
 #define GEN_PASS_DEF_FUSEBIASGRADIENTS
-#include "compiler/passes/train/Passes.h.inc"
+#include "compiler/passes/fusion/Passes.h.inc"
 } // namespace ds
 
 using namespace mlir;

@@ -6,14 +6,14 @@
 // scaled_dot_product_attention on such strides.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/passes/train/Passes.h"
+#include "compiler/passes/fusion/Passes.h"
 #include "dialects/Train/Train.h"
 
 #include "llvm/ADT/SetVector.h"
 
 namespace ds {
 #define GEN_PASS_DEF_FOLDHEADTRANSPOSES
-#include "compiler/passes/train/Passes.h.inc"
+#include "compiler/passes/fusion/Passes.h.inc"
 } // namespace ds
 
 using namespace mlir;

@@ -5,12 +5,12 @@
 // the epilogue of cuBLASLt (CUBLASLT_EPILOGUE_BIAS), torch.addmm.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/passes/train/Passes.h"
+#include "compiler/passes/fusion/Passes.h"
 #include "dialects/Train/Train.h"
 
 namespace ds {
 #define GEN_PASS_DEF_FUSEBIAS
-#include "compiler/passes/train/Passes.h.inc"
+#include "compiler/passes/fusion/Passes.h.inc"
 } // namespace ds
 
 using namespace mlir;

@@ -6,14 +6,14 @@
 // the parameter itself; here it keeps its shape, and only what a step computes is padded.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/passes/train/Passes.h"
+#include "compiler/passes/fusion/Passes.h"
 #include "dialects/Train/Train.h"
 
 #include "llvm/Support/MathExtras.h"
 
 namespace ds {
 #define GEN_PASS_DEF_PADVOCABULARY
-#include "compiler/passes/train/Passes.h.inc"
+#include "compiler/passes/fusion/Passes.h.inc"
 } // namespace ds
 
 using namespace mlir;

@@ -6,14 +6,14 @@
 // same cost.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/passes/train/Passes.h"
+#include "compiler/passes/fusion/Passes.h"
 #include "dialects/Train/Train.h"
 
 #include "mlir/IR/PatternMatch.h"
 
 namespace ds {
 #define GEN_PASS_DEF_FOLDTRANSPOSES
-#include "compiler/passes/train/Passes.h.inc"
+#include "compiler/passes/fusion/Passes.h.inc"
 } // namespace ds
 
 using namespace mlir;

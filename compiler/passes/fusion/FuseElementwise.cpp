@@ -14,7 +14,7 @@
 #include "compiler/analysis/KernelSelection.h"
 #include "compiler/analysis/Stages.h"
 #include "compiler/analysis/TrainStep.h"
-#include "compiler/passes/train/Passes.h"
+#include "compiler/passes/fusion/Passes.h"
 #include "dialects/Train/Train.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -25,7 +25,7 @@
 
 namespace ds {
 #define GEN_PASS_DEF_FUSEELEMENTWISE
-#include "compiler/passes/train/Passes.h.inc"
+#include "compiler/passes/fusion/Passes.h.inc"
 } // namespace ds
 
 using namespace mlir;

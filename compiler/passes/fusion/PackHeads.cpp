@@ -6,12 +6,12 @@
 // FlashAttention (Dao, 2023).
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/passes/train/Passes.h"
+#include "compiler/passes/fusion/Passes.h"
 #include "dialects/Train/Train.h"
 
 namespace ds {
 #define GEN_PASS_DEF_PACKHEADS
-#include "compiler/passes/train/Passes.h.inc"
+#include "compiler/passes/fusion/Passes.h.inc"
 } // namespace ds
 
 using namespace mlir;
