@@ -6,6 +6,7 @@ Parts, in this order, as long as the minutes last; or those that are named. `fir
     info       what ds-run and the driver say of the GPU: versions of libraries, free memory
     step       GPT-2 124M for 8 steps with and without a graph: the same losses, the planned bytes, how many kernels no library took
     profile    its commands one by one, by kernel, beside the times of the plan's cost model
+    strict     a step of every plan, XL's too, in which a kernel that no library takes is an error
     tune       ds-run --tune on a copy of its plan: the step with cuBLASLt's own algorithms and with the fastest of the same bits
     bfloat16   the kernels of bfloat16 beside their references; small odd shapes, of which a library may refuse some
     speed      GPT-2 124M beside PyTorch's compiled step, one round (bench/gpu_step.py)
@@ -49,7 +50,7 @@ class First:
         self.bin, self.case_plans, self.all_plans, self.out = (path.resolve() for path in (args.bin, args.cases, args.plans, args.out))
         self.kept = Path(os.environ.get("OUT") or self.out.parent) / f"{self.out.name}.tar.gz"
         self.log = self.deadline = None
-        self.strict = STRICT
+        self.environment = STRICT
 
     @cached_property
     def plans(self):
@@ -77,15 +78,15 @@ class First:
             raise Wrong(f"{Path(str(command[0])).name} ended with {code}: {(errors or lines)[-1]}")
         return text
 
-    def train(self, name, *options, environment=None, plan=None):
+    def train(self, name, *options, environment=None, plan=None, steps=STEPS):
         """Losses, seconds of each step and the first rank's summary."""
         data, metrics = self.plans / "small.safetensors", self.out / f"{name}.jsonl"
         if not data.exists():
             sys.path.insert(0, str(BENCH))
             import gpu_step
             gpu_step.write_tokens(data, gpu_step.BATCHES * gpu_step.SIZES["small"][3])
-        self.run([self.bin / "ds-run", plan or self.plan, "--data", data, "--steps", STEPS, "--seed", 7, "--quiet", "--metrics", metrics, *options],
-                 {**self.strict, **(environment or {})})
+        self.run([self.bin / "ds-run", plan or self.plan, "--data", data, "--steps", steps, "--seed", 7, "--quiet", "--metrics", metrics, *options],
+                 {**self.environment, **(environment or {})})
         lines = [json.loads(line) for line in metrics.read_text().splitlines()]
         steps = [line for line in lines if "loss" in line]
         return [step["loss"] for step in steps], [step["step_seconds"] for step in steps], lines[-1]["summary"]["ranks"][0]
@@ -113,7 +114,7 @@ class First:
         except Wrong as why:  # a step is worth more than knowing that it is not all that was planned, which is said as well
             if "DS_CUDA_STRICT" not in str(why):
                 raise
-            self.strict, refused = {}, f"; not strict, since {why}"
+            self.environment, refused = {}, f"; not strict, since {why}"
             with_graph, seconds, summary = self.train("graph")
         without, slower, *_ = self.train("enqueued", environment={"DS_CUDA_GRAPH": "0"})
         planned = json.loads(self.plan.with_suffix(".json").read_text())["arena_bytes"]
@@ -139,6 +140,15 @@ class First:
         for kernel, (count, total) in sorted(measured.items(), key=lambda row: -row[1][1]):
             print(f"{kernel:24} {count:8} {total:9.3f} {planned.get(kernel, 0):12.3f}", file=self.log)
         return f"{sum(total for _, total in measured.values()):.1f} ms one by one, {sum(planned.values()):.1f} by the model; profile.log has the kernels"
+
+    def strict(self):
+        found = []
+        for plan in sorted(self.plans.glob("*.dsplan")):
+            losses, *_ = self.train(f"strict-{plan.stem}", environment=STRICT, plan=plan, steps=1)
+            if not all(map(math.isfinite, losses)):
+                raise Wrong(f"{plan.stem} has the loss {losses[0]}")
+            found.append(plan.stem)
+        return f"libraries take every kernel of {' and '.join(found)}"
 
     def tune(self):
         tuned = self.out / "tuned.dsplan"
@@ -193,7 +203,7 @@ def free_memory():
 
 
 # name: seconds that it may take
-PARTS = {"info": 30, "step": 150, "profile": 90, "tune": 120, "bfloat16": 90,
+PARTS = {"info": 30, "step": 150, "profile": 90, "strict": 120, "tune": 120, "bfloat16": 90,
          "speed": 300, "kernels": 120, "sanitizer": 100, "cases": 300, "speed-xl": 500}
 CALLS = {"first": list(PARTS)[:5], "second": list(PARTS)[5:]}
 

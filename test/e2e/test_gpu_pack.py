@@ -87,12 +87,12 @@ def test_it_runs_in_a_bare_root(pack, tmp_path):
     with tarfile.open(pack[0]) as archive:
         archive.extractall(root, filter="data")
     inside = ["chroot", root, "/bin/env", "-i", "PATH=/bin", "OUT=/tmp", "/bin/bash", "/gpu-pack/scripts/gpu_first.sh", "--out", "/tmp/first",
-              "info", "step", "profile", "tune"]
+              "info", "step", "profile", "strict", "tune"]
     mounts = f"mount --rbind /proc {root}/proc && mount --rbind /dev {root}/dev && mount --bind {sys.base_prefix} {root}{sys.base_prefix}"
     done = subprocess.run(["unshare", "--mount", "--net", "--fork", "sh", "-c", f'{mounts} && exec "$@"', "sh", *inside], capture_output=True,
                           text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["info", "step", "profile", "tune"]
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["info", "step", "profile", "strict", "tune"]
     assert "fallbacks 0" in summary_of(done.stdout, "step")
     with tarfile.open(root / "tmp" / "first.tar.gz") as results:
         names = results.getnames()

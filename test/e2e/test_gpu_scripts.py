@@ -101,21 +101,23 @@ def first(binaries, plans, out, *parts, minutes=5):
 
 
 def test_first_contact(first_plans, tmp_path):
-    code, told, results = first(FAKE_CUDA, first_plans, tmp_path, "info", "step", "profile", "tune")
+    code, told, results = first(FAKE_CUDA, first_plans, tmp_path, "info", "step", "profile", "strict", "tune")
     assert code == 0, told
-    assert [result["part"] for result in results] == ["info", "step", "profile", "tune"]
+    assert [result["part"] for result in results] == ["info", "step", "profile", "strict", "tune"]
     assert results[0]["found"].startswith("gpu 0") and "cuBLASLt 13.1.0" in results[0]["found"] and "as a graph" in results[1]["found"]
     assert "; fallbacks 0" in results[1]["found"]
     planned = {one["kernel"] for one in json.loads((first_plans / "h100" / "small-bfloat16.json").read_text())["commands"]}
     measured = {line.split()[0] for line in (tmp_path / "profile.log").read_text().split("by the model")[1].strip().splitlines()}
     assert {"matmul", "adamw"} <= measured & planned
-    assert "products run another algorithm where the GPU is" in results[3]["found"]
+    assert results[3]["found"] == "libraries take every kernel of small-bfloat16"
+    assert "products run another algorithm where the GPU is" in results[4]["found"]
 
 
 def test_first_contact_goes_on_where_a_library_refuses(first_plans, tmp_path, monkeypatch):
     monkeypatch.setenv("DS_FAKE_CUDNN", "0")
-    code, told, results = first(FAKE_CUDA, first_plans, tmp_path, "step", "profile")
-    assert code == 0, told
+    code, told, results = first(FAKE_CUDA, first_plans, tmp_path, "step", "profile", "strict")
+    assert code == 1 and "failed" in results[2] and "DS_CUDA_STRICT" in results[2]["failed"], told
+    assert ["failed" in result for result in results] == [False, False, True]
     assert "; not strict, since ds-run ended with 1: error: " in results[0]["found"]
     assert "fallbacks 3: 2 of kernel 'packed_attention' in bfloat16, 1 of kernel 'packed_attention_grad' in bfloat16" in results[0]["found"]
 
