@@ -88,6 +88,11 @@ def long_sentences(page: Path) -> list[str]:
     return [f"{len(s.split())} words: {s}" for s in sentences(prose(page)) if len(s.split()) > LONGEST]
 
 
+def test_scripts_run_by_their_names():
+    files = [REPOSITORY / name for name in tracked() if (REPOSITORY / name).is_file()]
+    assert not [str(file) for file in files if not file.stat().st_mode & 0o100 and file.open("rb").read(2) == b"#!"]
+
+
 @pytest.mark.parametrize("check", [wrong_links, wrong_paths])
 def test_pages_name_what_is_there(check):
     wrong = {str(page.relative_to(REPOSITORY)): found for page in pages() if (found := check(page))}

@@ -43,6 +43,9 @@ def test_its_contents_are_told_and_are_the_same_each_time(pack, first_plans, tmp
         names = {member.name.removeprefix("gpu-pack/") for member in archive if member.isfile()}
     assert {"bin/ds-run", "lib/libds-cuda.so", "scripts/gpu_first.sh", "scripts/gpu_run.py", "bench/rounds.py",
             "bench/h100/small-bfloat16.dsplan", "bench/h200/small-bfloat16.dsplan"} <= names
+    with tarfile.open(file) as archive:
+        for member in filter(tarfile.TarInfo.isfile, archive):
+            assert archive.extractfile(member).read(2) != b"#!" or member.mode & 0o100, f"{member.name} is not to be executed"
     assert f"{file}: {file.stat().st_size} bytes (" in made.stdout and f"in {len(names)} files unpacked" in made.stdout
     again = make_pack(tmp_path / "again.tar.gz", first_plans)
     assert again.returncode == 0 and (tmp_path / "again.tar.gz").read_bytes() == file.read_bytes()
