@@ -48,6 +48,7 @@ public:
       fail(why);
   }
 
+  const KernelRow &row() const { return layout_.row(); }
   /// Operands without the workspace.
   size_t operandCount() const { return layout_.size(); }
   /// The first operand that the row gives this name; a name that the call does not have is a mistake of ours.

@@ -1,5 +1,6 @@
 #include "kernels/KernelTable.h"
 
+#include "kernels/Call.h"
 #include "kernels/KernelRows.h"
 #include "kernels/WidenedCall.h"
 
@@ -8,31 +9,34 @@
 namespace ds::kernels {
 
 // The functions that the rows name. They are beside their kernels, in <op>_costs.cpp.
-#define DS_KERNEL(name, factory, operands, attributes, cpuWorkspace, cudaWorkspace, flops, text)                       \
+#define DS_KERNEL(name, factory, operands, attributes, check, cpuWorkspace, cudaWorkspace, flops, text)                \
+  CheckOf check;                                                                                                       \
   WorkspaceOf cpuWorkspace, cudaWorkspace;                                                                             \
   FlopsOf flops;
 #include "kernels/Kernels.inc"
 #undef DS_KERNEL
 FlopsOf attentionRepeatedFlops;
 
+void rowSaysAll(const Call &, Device) {}
 int64_t noWorkspace(const CallTypes &, const WorkspaceLimits &) { return 0; }
 double noFlops(const CallTypes &) { return 0; }
 
 namespace {
 
-struct Costs {
+struct Functions {
+  CheckOf *check;
   WorkspaceOf *cpuWorkspace, *cudaWorkspace;
   FlopsOf *flops;
 };
 
-constexpr Costs kernelCosts[] = {
-#define DS_KERNEL(name, factory, operands, attributes, cpuWorkspace, cudaWorkspace, flops, text)                       \
-  {cpuWorkspace, cudaWorkspace, flops},
+constexpr Functions kernelFunctions[] = {
+#define DS_KERNEL(name, factory, operands, attributes, check, cpuWorkspace, cudaWorkspace, flops, text)                \
+  {check, cpuWorkspace, cudaWorkspace, flops},
 #include "kernels/Kernels.inc"
 #undef DS_KERNEL
 };
 
-const Costs &costsOf(const KernelRow &row) { return kernelCosts[&row - kernelRows]; }
+const Functions &functionsOf(const KernelRow &row) { return kernelFunctions[&row - kernelRows]; }
 
 } // namespace
 
@@ -40,36 +44,43 @@ const KernelRow *findKernel(std::string_view name) { return rowNamed(name); }
 
 std::span<const KernelRow> allKernels() { return kernelRows; }
 
+void requireCall(const Invocation &invocation, Device device) {
+  const Call call(invocation);
+  if (device == Device::Cpu && isWidened(invocation))
+    return; // the kernel gets float32 copies, and the workspace that they leave
+  functionsOf(call.row()).check(call, device);
+}
+
 int64_t workspaceBytes(const Invocation &invocation, const WorkspaceLimits &limits) {
   const KernelRow *row = findKernel(invocation.kernel);
   if (!row)
     return 0;
   if (limits.device == Device::Cuda)
-    return costsOf(*row).cudaWorkspace(CallTypes(invocation), limits);
+    return functionsOf(*row).cudaWorkspace(CallTypes(invocation), limits);
   if (!isWidened(invocation))
-    return costsOf(*row).cpuWorkspace(CallTypes(invocation), limits);
+    return functionsOf(*row).cpuWorkspace(CallTypes(invocation), limits);
   const WidenedCall widened(invocation);
-  return widened.bytes + costsOf(*row).cpuWorkspace(CallTypes(widened.call), limits);
+  return widened.bytes + functionsOf(*row).cpuWorkspace(CallTypes(widened.call), limits);
 }
 
 double flopsOf(std::string_view kernel, const CallTypes &call) {
   const KernelRow *row = findKernel(kernel);
-  return row ? costsOf(*row).flops(call) : 0;
+  return row ? functionsOf(*row).flops(call) : 0;
 }
 
 bool isProduct(std::string_view kernel) {
   const KernelRow *row = findKernel(kernel);
-  return row && (costsOf(*row).flops == matmulFlops || costsOf(*row).flops == linearWeightGradFlops);
+  return row && (functionsOf(*row).flops == matmulFlops || functionsOf(*row).flops == linearWeightGradFlops);
 }
 
 bool isAttention(std::string_view kernel) {
   const KernelRow *row = findKernel(kernel);
-  return row && (costsOf(*row).flops == attentionFlops || costsOf(*row).flops == attentionGradFlops);
+  return row && (functionsOf(*row).flops == attentionFlops || functionsOf(*row).flops == attentionGradFlops);
 }
 
 double repeatedFlopsOf(std::string_view kernel, const CallTypes &call) {
   const KernelRow *row = findKernel(kernel);
-  return row && costsOf(*row).flops == attentionGradFlops ? attentionRepeatedFlops(call) : 0;
+  return row && functionsOf(*row).flops == attentionGradFlops ? attentionRepeatedFlops(call) : 0;
 }
 
 double untouchedBytes(std::string_view kernel, const CallTypes &call) {

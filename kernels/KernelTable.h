@@ -84,6 +84,9 @@ private:
   bool isCausal_ = false;
 };
 
+/// Checks a call as its kernel does before it runs: what the row says, and what it cannot say. Throws Error.
+void requireCall(const Invocation &invocation, Device device);
+
 /// What of a machine file decides workspaces.
 struct WorkspaceLimits {
   int workers = 1;                  ///< compute workers of one rank
@@ -110,6 +113,11 @@ double repeatedFlopsOf(std::string_view kernel, const CallTypes &call);
 /// Bytes of its operands that a call does not touch: a slice or a lookup of few rows reads what it writes, not all that
 /// it could.
 double untouchedBytes(std::string_view kernel, const CallTypes &call);
+
+class Call;
+
+/// What a row's column of checks names: throws Error.
+using CheckOf = void(const Call &call, Device device);
 
 /// What a row's columns of costs name. `call` has float32 where a CPU computes bfloat16 by it.
 using WorkspaceOf = int64_t(const CallTypes &call, const WorkspaceLimits &limits);

@@ -15,7 +15,7 @@ struct Text {
   std::string_view attributes, cpuWorkspace, cudaWorkspace, flops, text;
 };
 constexpr Text texts[] = {
-#define DS_KERNEL(name, factory, operands, attributes, cpuWorkspace, cudaWorkspace, flops, text)                       \
+#define DS_KERNEL(name, factory, operands, attributes, check, cpuWorkspace, cudaWorkspace, flops, text)                \
   {attributes, #cpuWorkspace, #cudaWorkspace, #flops, text},
 #include "kernels/Kernels.inc"
 #undef DS_KERNEL
@@ -83,6 +83,19 @@ void addRow(std::ostream &page, const KernelRow &row, const Text &text) {
          << (text.cudaWorkspace == none ? "none" : text.cudaWorkspace) << " on GPUs.\n";
   if (text.flops != "noFlops")
     page << "\nFLOPs: " << text.flops << ".\n";
+}
+
+TEST(KernelTable, ChecksWhatARowCannotSay) {
+  Invocation call{"cross_entropy",
+                  {{DType::F32, {4, 10}}, {DType::I64, {4}}, {DType::F32, {}}, {DType::F32, {4}}},
+                  {{"ignore_index", int64_t(-100)}, {"reduction", std::string("mean")}, {"classes", int64_t(10)}}};
+  EXPECT_NO_THROW(requireCall(call, Device::Cpu));
+  call.attributes["classes"] = int64_t(11);
+  EXPECT_THROW(requireCall(call, Device::Cpu), Error);
+  Invocation product{"matmul",
+                     {{DType::F32, {2, 3}}, {DType::F32, {4, 5}}, {DType::F32, {2, 5}}},
+                     {{"trans_a", int64_t(0)}, {"trans_b", int64_t(0)}, {"bias", int64_t(0)}, {"pieces", int64_t(1)}}};
+  EXPECT_THROW(requireCall(product, Device::Cuda), Error); // no sizes that are contracted
 }
 
 TEST(KernelTable, PageIsOfTheTable) {
