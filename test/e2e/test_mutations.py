@@ -139,6 +139,31 @@ def test_what_only_plans_for_gpus_have(subjects, tools, tmp_path):
     assert planted == mutants and missed == 0, done.stdout + done.stderr
 
 
+def test_a_gelu_in_a_product_is_followed(tools, tmp_path):
+    """Its result and its product exchanged, and the gradient without its slope; MeaningTest has the slope at another value."""
+    plan, config = tmp_path / "p.dsplan", write_config(tmp_path / "c.json", 2, 1, bf16={"enabled": True})
+    tools("ds-opt", "compile", REPOSITORY / "test/e2e/hazards/good-gpt2", "--config", config, "--machine", "h100x8", "-o", plan)
+
+    def refusal(edit):
+        broken = read_plan(plan)
+        kernels = [command.kernel for routine in broken.roles[0].routines for command in routine.commands if command.HasField("kernel")]
+        forward, backward = ([kernel for kernel in kernels if any(one.name == "epilogue" and one.text == name for one in kernel.attributes)]
+                             for name in ("gelu_tanh", "gelu_tanh_grad"))
+        edit(forward[-1], backward[0])  # of one layer
+        return tools("ds-opt", "verify", write_plan(tmp_path / "q.dsplan", broken), code=1).stderr
+
+    def exchange(forward, backward):
+        result, product = forward.operands[3], forward.operands[4]
+        result.byte_offset, product.byte_offset = product.byte_offset, result.byte_offset
+        result.buffer, product.buffer = product.buffer, result.buffer
+
+    def no_slope(forward, backward):
+        del backward.operands[2]
+        backward.attributes.remove(next(one for one in backward.attributes if one.name == "epilogue"))
+    assert re.search(r"\(meaning\).* takes train.cast ", refusal(exchange))
+    assert "reference ops; it can be one" in refusal(no_slope)
+
+
 @pytest.mark.skipif(not WHOLE, reason="three minutes of a core: DS_TEST_SCOPE=all")
 def test_ten_thousand(tools, tmp_path):
     table = mutate(small_plans(tools, tmp_path), "--mutants", 10000)
