@@ -151,7 +151,8 @@ class First:
         return f"libraries take every kernel of {' and '.join(found)}"
 
     def tune(self):
-        tuned = self.out / "tuned.dsplan"
+        tuned = self.plans.with_name(f"{self.plans.name}-tuned") / self.plan.name  # as deep: a plan may name weights from its folder
+        tuned.parent.mkdir(exist_ok=True)
         shutil.copy(self.plan, tuned)
         sum_of_products = self.run([self.bin / "ds-run", "--tune", tuned]).splitlines()
         last = [line for line in sum_of_products if line.startswith(f"{tuned}: ")][-1].removeprefix(f"{tuned}: ")

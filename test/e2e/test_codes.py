@@ -19,7 +19,7 @@ def plan(tools, tmp_path_factory):
     folder = tmp_path_factory.mktemp("codes")
     config = write_config(folder / "config.json", 2, bf16={"enabled": True}, gradient_clipping=1.0)
     tools("ds-opt", "compile", REPOSITORY / "test/e2e/hazards/good-gpt2", "--config", config, "--machine", "h100x8",
-          "-o", folder / "plan.dsplan")
+          "--without", "ds-fuse-gelu", "-o", folder / "plan.dsplan")  # a long text
     return folder / "plan.dsplan"
 
 

@@ -238,16 +238,8 @@ def FuseGelu : DsPass<"ds-fuse-gelu", ["::ds::train::TrainDialect"]> {
     %y = train.cast %1 to bf16 : (tensor<2x8xf32>) -> tensor<2x8xbf16>
     // becomes
     %y, %p = train.matmul_gelu_tanh %x, %w : (tensor<2x4xbf16>, tensor<4x8xbf16>) -> (tensor<2x8xbf16>, tensor<2x8xbf16>)
-
-    %d = train.matmul %dz, %v transposed : (tensor<2x4xbf16>, tensor<8x4xbf16>) -> tensor<2x8xbf16>
-    %2 = train.cast %d to f32 : (tensor<2x8xbf16>) -> tensor<2x8xf32>
-    %3 = train.cast %p to f32 : (tensor<2x8xbf16>) -> tensor<2x8xf32>
-    %4 = train.gelu_tanh_slope %3 : (tensor<2x8xf32>) -> tensor<2x8xf32>
-    %5 = train.mul %2, %4 : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
-    %dp = train.cast %5 to bf16 : (tensor<2x8xf32>) -> tensor<2x8xbf16>
-    // becomes
-    %dp = train.matmul_gelu_tanh_grad %dz, %v transposed of %p : (tensor<2x4xbf16>, tensor<8x4xbf16>, tensor<2x8xbf16>) -> tensor<2x8xbf16>
     ```
+    And of the backward pass a product times `train.gelu_tanh_slope` becomes `train.matmul_gelu_tanh_grad`.
     For GPUs since sm_90, whose products hide it (CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU): neither is a pass over memory of its own.
     A product whose GELU the backward computes again stays with what it was fused with. Must precede `ds-fuse-elementwise`.
   }];

@@ -33,6 +33,7 @@ static constexpr OpPrecision table[] = {
     {"log1p", "F", Elementwise},
     {"expm1", "F", Elementwise},
     {"gelu_tanh", "F", Elementwise},
+    {"gelu_tanh_slope", "F", Elementwise},
     {"erf", "F", Elementwise},
     {"tanh", "F", Elementwise},
     {"sigmoid", "F", Elementwise},
