@@ -78,8 +78,9 @@ def first_plans(tools, tmp_path_factory):
     folder = plans / "h100"
     folder.mkdir()
     plan = folder / "small-bfloat16.dsplan"
+    model = shutil.copytree(REPOSITORY / "test/e2e/hazards/good-gpt2", plans / "model")  # real plans draw their weights; this one's go with it
     config = write_config(folder / "ds_config.json", 1, 2, bf16={"enabled": True})
-    tools("ds-opt", "compile", REPOSITORY / "test/e2e/hazards/good-gpt2", "--config", config, "--machine", "h100x8", "-o", plan)
+    tools("ds-opt", "compile", model, "--config", config, "--machine", "h100x8", "-o", plan)
     report = json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)["ranks_detail"][0]
     plan.with_suffix(".json").write_text(json.dumps({"arena_bytes": report["memory"]["device"]["arena_bytes"], "commands": report["commands_of_step"]}))
     tokens = numpy.random.default_rng(0).integers(0, 8, (64, 4), dtype=numpy.int64)
