@@ -1,3 +1,4 @@
+// This pass has no error of its own; here is what it must leave alone.
 // RUN: ds-opt %s --ds-fuse-gelu | FileCheck %s
 
 // Tests what stays: a product whose gradient something else reads, and a GELU that float32 readers take as well.

@@ -1,3 +1,4 @@
+// This pass has no error of its own; here is what it must leave alone.
 // RUN: ds-opt %s --ds-regroup-gelu | FileCheck %s
 
 // Tests that another constant is none.
