@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "kernels/BFloat16.h"
+#include "kernels/Float16.h"
 #include "kernels/GeluTanh.h"
 #include "test/shim/FakeRuntime.h"
 #include "test/shim/Machine.h"
@@ -62,6 +63,8 @@ double load(const void *data, int32_t type, int64_t i) {
     return static_cast<const double *>(data)[i];
   if (type == CUDA_R_32F)
     return static_cast<const float *>(data)[i];
+  if (type == CUDA_R_16F)
+    return float(static_cast<const ds::Float16 *>(data)[i]);
   return float(static_cast<const ds::BFloat16 *>(data)[i]);
 }
 void store(void *data, int32_t type, int64_t i, double x) {
@@ -69,6 +72,8 @@ void store(void *data, int32_t type, int64_t i, double x) {
     static_cast<double *>(data)[i] = x;
   else if (type == CUDA_R_32F)
     static_cast<float *>(data)[i] = float(x);
+  else if (type == CUDA_R_16F)
+    static_cast<ds::Float16 *>(data)[i] = ds::Float16(float(x));
   else
     static_cast<ds::BFloat16 *>(data)[i] = ds::BFloat16(float(x));
 }
@@ -132,7 +137,8 @@ struct Described {
     if (op.compute == CUBLAS_COMPUTE_32F_FAST_TF32)
       return a.type == CUDA_R_32F && d.type == CUDA_R_32F && biasType() == CUDA_R_32F;
     return (a.type == CUDA_R_32F && d.type == CUDA_R_32F && biasType() == CUDA_R_32F) ||
-           (a.type == CUDA_R_16BF && (d.type == CUDA_R_16BF || d.type == CUDA_R_32F) && biasType() == d.type);
+           ((a.type == CUDA_R_16BF || a.type == CUDA_R_16F) && (d.type == a.type || d.type == CUDA_R_32F) &&
+            biasType() == d.type);
   }
 
   bool hasEpilogue() const {

@@ -50,8 +50,9 @@ void expectTrials(const TunedCall &tuned, double second) {
 }
 
 TEST(Tuner, TakesTheFastestOfTheSameBits) {
-  for (const Invocation &call : {matmul(16, 64), matmul(16, 64, DType::F32), matmul(8, 64, DType::BF16, "gelu_tanh"),
-                                 matmul(8, 64, DType::BF16, "gelu_tanh_grad"), weightGrad(64)}) {
+  for (const Invocation &call :
+       {matmul(16, 64), matmul(16, 64, DType::F32), matmul(8, 64, DType::BF16, "gelu_tanh"),
+        matmul(8, 64, DType::BF16, "gelu_tanh_grad"), matmul(16, 64, DType::F16), weightGrad(64)}) {
     const TunedCall tuned = tunedCall(call);
     expectTrials(tuned, 0.8);
     EXPECT_EQ(tuned.chosen, 1u);
