@@ -62,7 +62,7 @@ struct TrainingOptions {
   uint64_t evaluationInterval = 0;               ///< in steps; 0: once, at the end
   bool evaluateOnly = false;
   std::optional<uint64_t> seed; ///< none: the checkpoint's, or 0
-  int threads = 0;              ///< 0: as many as the plan was compiled for
+  int threads = 0;              ///< 0: as threadsFor has it
   bool shuffle = false;
   bool checkMemory = false, checkNumerics = false;
   OnNonFinite onNonFinite = OnNonFinite::Stop;
@@ -135,7 +135,7 @@ public:
   uint64_t samplesPerStep() const { return plan_->training().train_batch_size(); }
   uint32_t ranks() const { return transport_->ranks(); }
   /// Of a rank.
-  int threads() const { return options_.threads > 0 ? options_.threads : int(plan_->machine().threads()); }
+  int threads() const;
   /// Whether this process has rank 0, which writes metrics, trace and export, and is to show progress.
   bool hasRankZero() const { return ranks_->hasRankZero(); }
   /// Of this process's first rank.
