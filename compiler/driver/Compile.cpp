@@ -130,16 +130,6 @@ static config::Machine loadMachine(const CompileRequest &request, const config::
     throw Error("communication_data_type asks for sums in 16 bits, which exist only for device cpu, and machine " +
                     machine.name + " has device cuda",
                 "--set communication_data_type=fp32");
-  if (config.offloadOptimizer != "none" && machine.device == "cuda")
-    throw Error("zero_optimization.offload_optimizer.device is \"" + config.offloadOptimizer +
-                    "\": updates on the host exist only for device cpu, "
-                    "and machine " +
-                    machine.name + " has device cuda",
-                "--set zero_optimization.offload_optimizer.device=none");
-  if (config.nvme && machine.device == "cuda")
-    throw Error("deepstatic.offload keeps tensors on NVMe, which exists only for device cpu, and machine " +
-                    machine.name + " has device cuda",
-                "--set deepstatic.offload=none");
   return machine;
 }
 
