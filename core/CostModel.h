@@ -19,6 +19,22 @@ struct Rates {
   bool operator==(const Rates &) const = default;
 };
 
+/// Of the processors beside a device of these rates, on which queues of the host run. A GPU's host is assumed to read
+/// and write memory as fast as its link to the GPU carries bytes one way, since it is built to feed that: a DGX H100
+/// has 77 GB/s a GPU and a link of 63, a DGX A100 51 and 31.5, a DGX-2 16 and 16. Where the link is unknown, so are
+/// they.
+inline Rates ratesOfHost(const Rates &device, double linkBytes, double linkLatency) {
+  if (device.multiprocessors == 0) // the device is the host
+    return device;
+  constexpr double flops = 1e11; // updates and sums wait for memory
+  return {.bytes = linkBytes,
+          .commandSeconds = linkLatency,
+          .float32 = flops,
+          .tf32 = flops,
+          .bfloat16 = flops,
+          .attention = flops};
+}
+
 /// `count` products [rows, depth] by [depth, columns].
 struct ProductShape {
   double count = 0, rows = 0, columns = 0, depth = 0;

@@ -55,7 +55,8 @@ double ds::seconds(Operation *op) {
                  ratesFor(op));
 }
 
-double ds::seconds(plan::CommandOpInterface command) {
+/// What a command of a plan that is no copy between memories does.
+static Work workOf(plan::CommandOpInterface command) {
   std::vector<kernels::TensorType> reads, writes;
   double moved = 0, again = 0;
   for (auto [index, buffer] : llvm::enumerate(command.getBuffers())) {
@@ -73,7 +74,16 @@ double ds::seconds(plan::CommandOpInterface command) {
   Work work = workOf(kernel ? kernels::findKernel(kernel.getKernel()) : nullptr, reads, writes,
                      causal && causal.getInt() == 1, moved + again);
   work.bytesAgain = again;
-  return seconds(work, ratesFor(command.getOperation()));
+  return work;
+}
+
+double ds::seconds(plan::CommandOpInterface command) {
+  return seconds(workOf(command), ratesFor(command.getOperation()));
+}
+
+double ds::secondsOnHost(plan::CommandOpInterface command) {
+  const LinkSpeed link = linkSpeed(command, "device-host");
+  return seconds(workOf(command), ratesOfHost(ratesFor(command.getOperation()), link.bytesPerSecond, link.latency));
 }
 
 LinkSpeed ds::linkSpeed(Operation *op, StringRef between) {

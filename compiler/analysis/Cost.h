@@ -17,6 +17,8 @@ double seconds(mlir::Operation *op);
 /// Seconds of a command of a plan that is no copy between memories, by the same model. As runtime/plan/StepClock.h has
 /// it in reports.
 double seconds(plan::CommandOpInterface command);
+/// The same, by the processors beside a GPU.
+double secondsOnHost(plan::CommandOpInterface command);
 
 /// How fast bytes move one way. 0 bytes a second: unknown.
 struct LinkSpeed {

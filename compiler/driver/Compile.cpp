@@ -122,16 +122,6 @@ static config::Machine loadMachine(const CompileRequest &request, const config::
                 std::to_string(machine.deviceMemory) + " for a rank; grant it at most that");
   machine.deviceMemory = config.deviceMemory.value_or(machine.deviceMemory);
   machine.hostMemory = config.hostMemory.value_or(machine.hostMemory);
-  if (config.offloadOptimizer != "none" && machine.device == "cuda")
-    throw Error("zero_optimization.offload_optimizer.device is \"" + config.offloadOptimizer +
-                    "\": updates on the host exist only for device cpu, "
-                    "and machine " +
-                    machine.name + " has device cuda",
-                "--set zero_optimization.offload_optimizer.device=none");
-  if (config.nvme && machine.device == "cuda")
-    throw Error("deepstatic.offload keeps tensors on NVMe, which exists only for device cpu, and machine " +
-                    machine.name + " has device cuda",
-                "--set deepstatic.offload=none");
   return machine;
 }
 

@@ -202,16 +202,17 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
 /// State and parameters lie elsewhere.
 static void buildOffloadPipeline(OpPassManager &pm, const CompileOptions &options) {
   const OffloadOptions &offload = options.offload;
+  // A GPU's link brings a whole table before a host has added up its rows.
+  const bool fewRows = options.device == kernels::Device::Cpu;
   if (!offload.optimizer.empty() && offload.optimizerStays > 0)
     pm.addPass(createKeepOptimizerState({.share = offload.optimizerStays}));
   if (!offload.parameters.empty() && offload.optimizer.empty())
     addOptional(pm, options, createSplitUpdates({.elements = std::numeric_limits<int64_t>::max(), .parameters = true}));
   if (!offload.parameters.empty())
-    pm.addPass(createOffloadParameters({.space = offload.parameters,
-                                        .hostUpdates = !offload.optimizer.empty(),
-                                        .hostLookups = options.device == kernels::Device::Cpu}));
+    pm.addPass(createOffloadParameters(
+        {.space = offload.parameters, .hostUpdates = !offload.optimizer.empty(), .hostLookups = fewRows}));
   else if (offload.optimizer == "host") // a file would be read twice a step; updates need them in host memory anyway
-    pm.addPass(createOffloadParameters({.space = offload.optimizer, .forStep = true}));
+    pm.addPass(createOffloadParameters({.space = offload.optimizer, .hostLookups = fewRows, .forStep = true}));
   if (!offload.optimizer.empty()) {
     if (offload.optimizer == "nvme")
       addOptional(pm, options, createSplitUpdates({.elements = std::numeric_limits<int64_t>::max()}));
@@ -221,7 +222,7 @@ static void buildOffloadPipeline(OpPassManager &pm, const CompileOptions &option
     // First what may be updated in the backward; then updates find gradients where they lie.
     addOptional(pm, options, createAdvanceUpdates({.space = offload.optimizer, .speculates = offload.speculates}));
     const std::string gradients = offload.gradientsInFiles ? "nvme" : "host";
-    pm.addPass(createOffloadGradients({.space = gradients}));
+    pm.addPass(createOffloadGradients({.space = gradients, .hostSums = fewRows}));
     pm.addPass(createOffloadOptimizer({.space = offload.optimizer, .pending = gradients}));
   }
   // Where all lies is settled.

@@ -5,7 +5,6 @@
 #include "compiler/report/Table.h"
 #include "compiler/report/movement/MovedBytes.h"
 #include "compiler/report/movement/Transfer.h"
-#include "core/CostModel.h"
 #include "runtime/plan/CommandWork.h"
 #include "runtime/plan/StepClock.h"
 #include "runtime/plan/Tail.h"
@@ -35,13 +34,12 @@ std::string linkName(Transfer::Direction direction) {
 
 /// Of a plan that knows all links, or whose transfers are to take no time.
 std::vector<TimedCommand> timeStepOver(const Plan &plan, const Role &role, bool transfersTakeTime) {
-  const Rates rates = plan::ratesOf(plan);
   return plan::timeStep(role, [&](const TimedCommand &timed) {
     if (const auto moved = transferOf(role, *timed.command)) {
       const Link *link = transfersTakeTime ? linkOf(plan, moved->direction) : nullptr;
       return link ? link->latency_seconds() + double(moved->bytes) / link->bytes_per_second() : 0;
     }
-    return seconds(plan::workOf(*timed.command), rates);
+    return plan::secondsOf(plan, role, *timed.command);
   });
 }
 
@@ -109,12 +107,11 @@ std::optional<TransferTimes> transferTimes(const Plan &plan, const Role &role) {
 }
 
 double computeSeconds(const Plan &plan, const Role &role) {
-  const Rates rates = plan::ratesOf(plan);
   std::vector<double> routines;
   for (const plan::proto::Routine &routine : role.routines()) {
     double sum = 0;
     for (const Command &command : routine.commands())
-      sum += isCompute(role, command) ? seconds(plan::workOf(command), rates) : 0;
+      sum += isCompute(role, command) ? plan::secondsOf(plan, role, command) : 0;
     routines.push_back(sum);
   }
   double sum = 0;

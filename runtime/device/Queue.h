@@ -16,9 +16,10 @@ namespace ds::runtime {
 
 struct QueueOptions {
   std::string name;
-  int workers = 1;   ///< threads that its kernels spread over, the queue's own included
-  size_t depth = 1;  ///< submissions that may wait in it
-  uint32_t rank = 0; ///< for errors
+  int workers = 1;     ///< threads that its kernels spread over, the queue's own included
+  bool onHost = false; ///< the machine's processors do its work, also where the device is an accelerator
+  size_t depth = 1;    ///< submissions that may wait in it
+  uint32_t rank = 0;   ///< for errors
   /// How long `finish` watches while nothing on the device begins or ends.
   std::chrono::milliseconds patience = std::chrono::minutes(11);
   CommandRing *ring = nullptr; ///< outlives the queue; where it notes what it does, or nullptr

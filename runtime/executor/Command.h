@@ -29,7 +29,7 @@ struct CommandContext {
   const plan::proto::Plan &plan;
   const plan::proto::Role &role;
   const Storage &storage;
-  const kernels::KernelRegistry &kernels;
+  const kernels::KernelRegistry *kernels; ///< of whatever runs the command being made
   kernels::BuildOptions build;
   plan::RankPosition position;
   const Communicators &communicators;

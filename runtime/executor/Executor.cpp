@@ -92,8 +92,9 @@ Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels:
 Executor::~Executor() = default;
 
 void Executor::makeCommands(const kernels::KernelRegistry &kernels, const ExecutorOptions &options) {
-  CommandContext context{plan_,     role_,          storage_,  kernels, {.maxWorkers = options.threads},
+  CommandContext context{plan_,     role_,          storage_,  &kernels, {.maxWorkers = options.threads},
                          position_, communicators_, channels_, device_};
+  const kernels::KernelRegistry &hostKernels = options.hostKernels != nullptr ? *options.hostKernels : kernels;
   NumericsCheck numerics;
   if (options.checkMemory)
     memoryCheck_ = std::make_unique<MemoryCheck>(context);
@@ -107,6 +108,7 @@ void Executor::makeCommands(const kernels::KernelRegistry &kernels, const Execut
       const plan::proto::Command &command = role_.routines(r).commands(c);
       const std::string where = plan::commandName(plan_, role_, uint32_t(r), uint32_t(c));
       context.caller = uint32_t(commands_.size());
+      context.kernels = role_.queues(int(command.queue())).kind() == plan::proto::Queue::HOST ? &hostKernels : &kernels;
       Task *task = commands_.emplace_back(makeCommand(context, command, where)).get();
       if (command.has_feed())
         feeds_.back().push_back(commands_.back().get());
@@ -152,6 +154,11 @@ static bool runsKernels(const plan::proto::Queue &queue) {
   return queue.kind() == plan::proto::Queue::COMPUTE || queue.kind() == plan::proto::Queue::HOST;
 }
 
+/// What the machine's processors do themselves.
+static bool isOnHost(const plan::proto::Queue &queue) {
+  return queue.kind() == plan::proto::Queue::HOST || queue.kind() == plan::proto::Queue::IO;
+}
+
 void Executor::makeQueues(const ExecutorOptions &options) {
   size_t depth = 1;
   for (const plan::proto::Program &program : role_.programs())
@@ -159,6 +166,7 @@ void Executor::makeQueues(const ExecutorOptions &options) {
   for (int i = 0; i < role_.queues_size(); ++i)
     queues_.push_back(device_.createQueue({.name = role_.queues(i).name(),
                                            .workers = runsKernels(role_.queues(i)) ? options.threads : 1,
+                                           .onHost = isOnHost(role_.queues(i)),
                                            .depth = depth,
                                            .rank = position_.rank,
                                            .patience = options.patience,

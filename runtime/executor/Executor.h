@@ -49,7 +49,8 @@ class WriteObservers;
 
 struct ExecutorOptions {
   uint32_t rank = 0;
-  int threads = 1; ///< compute workers, the compute queue's thread included
+  int threads = 1;                                      ///< compute workers, the compute queue's thread included
+  const kernels::KernelRegistry *hostKernels = nullptr; ///< of queues of kind HOST; nullptr: as the device's
   bool checkMemory = false;
   bool checkNumerics = false;
   WriteObservers *observers = nullptr; ///< asked while the executor is made; nullptr: nobody looks at results

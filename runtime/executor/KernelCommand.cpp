@@ -25,7 +25,7 @@ class KernelCommand final : public Command {
 public:
   KernelCommand(const CommandContext &context, const plan::proto::KernelCommand &kernel, std::string where)
       : plan_(context.plan), command_(kernel), where_(std::move(where)), position_(context.position),
-        caller_(context.caller), build_(context.build), factory_(context.kernels.find(kernel.kernel())),
+        caller_(context.caller), build_(context.build), factory_(context.kernels->find(kernel.kernel())),
         pointers_(size_t(kernel.operands_size())) {
     if (factory_ == nullptr)
       throw Error(where_ + ": there is no kernel " + kernel.kernel() +

@@ -86,13 +86,15 @@ void checkTail(const proto::Role &role, const proto::Program &program, const std
     refuse(here, "its buffer must have scope PLAN or STEP to be there when the calls before the tail have ended");
 }
 
-/// A record of a run holds what a device does by itself: no cpu keeps one, and no file of an nvme arena is part of one.
+/// A record of a run holds what a device does by itself: no cpu keeps one, and nothing that a host does is part of one.
 void checkCaptured(const proto::Plan &plan, const proto::Role &role, const std::string &place) {
   if (plan.machine().device() != "cuda")
     refuse(place, "it is captured, but a device " + plan.machine().device() + " records no runs; only cuda does");
-  for (int i = 0; i < role.arenas_size(); ++i)
-    if (role.arenas(i).space() == "nvme")
-      refuse(place, "it is captured, but " + describe("arena", i, "") + " is in space nvme, which the host reads");
+  for (int i = 0; i < role.queues_size(); ++i)
+    if (const proto::Queue &queue = role.queues(i);
+        queue.kind() == proto::Queue::HOST || queue.kind() == proto::Queue::IO)
+      refuse(place, "it is captured, but " + describe("queue", i, queue.name()) + " is of kind " +
+                        proto::Queue::Kind_Name(queue.kind()) + ", whose work the host does");
 }
 
 void checkProgram(const proto::Plan &plan, const proto::Role &role, const proto::Program &program,

@@ -116,6 +116,16 @@ Work workOf(const Command &command) {
   return work;
 }
 
+double secondsOf(const Plan &plan, const Role &role, const Command &command) {
+  const Rates device = ratesOf(plan);
+  if (role.queues(int(command.queue())).kind() != proto::Queue::HOST)
+    return seconds(workOf(command), device);
+  const auto link = std::ranges::find(plan.machine().links(), "device-host", &proto::Link::between);
+  const bool isKnown = link != plan.machine().links().end();
+  return seconds(workOf(command),
+                 ratesOfHost(device, isKnown ? link->bytes_per_second() : 0, isKnown ? link->latency_seconds() : 0));
+}
+
 std::vector<CommandTotals> commandsOfStep(const Plan &plan, const Role &role) {
   const Rates rates = ratesOf(plan);
   std::map<std::string, CommandTotals> byName;
@@ -126,7 +136,7 @@ std::vector<CommandTotals> commandsOfStep(const Plan &plan, const Role &role) {
       ++totals.commands;
       totals.flops += work.flops;
       totals.bytes += work.bytes + (rates.multiprocessors > 0 ? work.scratch : 0);
-      totals.seconds += seconds(work, rates);
+      totals.seconds += secondsOf(plan, role, command);
     }
   std::vector<CommandTotals> sorted;
   for (auto &[name, totals] : byName) {

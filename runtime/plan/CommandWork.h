@@ -19,6 +19,10 @@ uint64_t bytesOf(const proto::Operand &operand);
 /// FLOP of products, and what a command reads and writes, in bytes; of scratch what kernels/CallWork.h says.
 Work workOf(const proto::Command &command);
 
+/// Of a command of a role that is no copy between memories, by the cost model: on a queue of the host by the host's
+/// rates.
+double secondsOf(const proto::Plan &plan, const proto::Role &role, const proto::Command &command);
+
 /// Commands of one kernel, or of one kind, in one run of the program `step`.
 struct CommandTotals {
   std::string name; // "matmul", or "copy", "fill", "feed", "collective", "send", "receive"

@@ -7,10 +7,12 @@
 #include "runtime/comm/Transport.h"
 #include "runtime/comm/inprocess/ByteMover.h"
 #include "runtime/device/Device.h"
+#include "runtime/device/cpu/NvmeArena.h"
 #include "runtime/device/cuda/GpuVerdicts.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,11 +29,12 @@ struct CudaInfo {
 /// The one thing that libds-cuda.so exports, by the function `dsCudaLibrary`. Library and ds-run are built together:
 /// `form` changes with this struct, and with every class that crosses it.
 struct CudaLibrary {
-  static constexpr uint32_t currentForm = 3;
+  static constexpr uint32_t currentForm = 4;
   uint32_t form = currentForm;
   CudaInfo (*info)() = nullptr;
-  /// Throws ds::Error where the machine has no GPU that this rank can use.
-  std::unique_ptr<Device> (*makeDevice)(const CudaRank &rank) = nullptr;
+  /// `nvme`: of the rank's arena in a file, if it has one. Throws ds::Error where the machine has no GPU that this rank
+  /// can use.
+  std::unique_ptr<Device> (*makeDevice)(const CudaRank &rank, std::optional<NvmePlace> nvme) = nullptr;
   const kernels::KernelRegistry &(*kernels)() = nullptr;
   /// How ranks that are threads of this process move bytes; `ranks`: all of the run. Throws ds::Error.
   MakeByteMover (*makeMovers)(const std::vector<CudaRank> &ranks) = nullptr;

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace ds::runtime {
@@ -35,6 +36,17 @@ CudaRank cudaRank(const plan::proto::Plan &plan, uint32_t rank, const std::vecto
           .process = localProcess(environment),
           .reserve = plan.machine().reserve(),
           .tunedOn = {.gpu = plan.tuning().gpu(), .cublasLt = plan.tuning().cublaslt()}};
+}
+
+int threadsFor(const plan::proto::Plan &plan, const std::vector<uint32_t> &localRanks) {
+  const auto computesOnHost = [](const plan::proto::Role &role) {
+    return std::ranges::any_of(role.queues(),
+                               [](const auto &queue) { return queue.kind() == plan::proto::Queue::HOST; });
+  };
+  if (plan.machine().device() != "cuda" || std::ranges::none_of(plan.roles(), computesOnHost))
+    return int(plan.machine().threads());
+  const CudaRank rank = cudaRank(plan, localRanks.front(), localRanks);
+  return std::max(1, int(std::thread::hardware_concurrency() / (rank.ranks * rank.process.count)));
 }
 
 std::optional<NvmePlace> nvmePlace(const plan::proto::Plan &plan, const NvmeWish &wish, uint32_t rank) {
@@ -57,7 +69,9 @@ DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &want
                 "; leave --device out to run it on " + planned + ", or compile it for a machine with device " + device);
   if (device == "cuda") {
     const CudaLibrary &cuda = loadCuda();
-    return {[&cuda, &plan, localRanks](uint32_t rank) { return cuda.makeDevice(cudaRank(plan, rank, localRanks)); },
+    return {[&cuda, &plan, nvme, localRanks](uint32_t rank) {
+              return cuda.makeDevice(cudaRank(plan, rank, localRanks), nvmePlace(plan, nvme, rank));
+            },
             cuda.kernels(), &cuda};
   }
   if (device != "cpu")

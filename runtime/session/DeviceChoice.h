@@ -24,6 +24,10 @@ struct DeviceChoice {
 /// A rank of this process, of those that stand here, as one that is to have a GPU.
 CudaRank cudaRank(const plan::proto::Plan &plan, uint32_t rank, const std::vector<uint32_t> &localRanks);
 
+/// Threads of a rank where the user says none: as many as the plan was compiled for. Nothing is compiled for those of
+/// queues beside a GPU; they are the rank's share of the processors, and change no bit.
+int threadsFor(const plan::proto::Plan &plan, const std::vector<uint32_t> &localRanks);
+
 /// What a run asks of arenas in space nvme.
 struct NvmeWish {
   std::string folder;     ///< empty: the plan's

@@ -122,6 +122,10 @@ static Profile *profileOf(const TrainingOptions &options, const plan::proto::Pla
   return options.profile && !local.empty() && local[0] == 0 ? options.profile(plan) : nullptr;
 }
 
+int Training::threads() const {
+  return options_.threads > 0 ? options_.threads : threadsFor(*plan_, transport_->localRanks());
+}
+
 Training::Work Training::workOf(const plan::proto::Plan &plan) {
   Work work{.modelFlops = plan::matmulFlopsPerStep(plan) * plan::positionOfRank(plan, 0).dataRanks};
   for (const plan::proto::Input &input : plan.inputs())
@@ -161,6 +165,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
     shares_ = std::make_unique<StateShares>(shareState(*plan_));
   ranks_ = std::make_unique<LocalRanks>(*plan_, *transport_, device.make, device.kernels,
                                         ExecutorOptions{.threads = threads(),
+                                                        .hostKernels = &kernels,
                                                         .checkMemory = options.checkMemory,
                                                         .checkNumerics = options.checkNumerics,
                                                         .observers = options.observers,

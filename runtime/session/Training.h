@@ -77,7 +77,7 @@ public:
   uint64_t samplesPerStep() const { return plan_->training().train_batch_size(); }
   uint32_t ranks() const { return transport_->ranks(); }
   /// Of a rank.
-  int threads() const { return options_.threads > 0 ? options_.threads : int(plan_->machine().threads()); }
+  int threads() const;
   /// Whether this process has rank 0, which writes metrics, trace and export, and is to show progress.
   bool hasRankZero() const { return ranks_->hasRankZero(); }
   /// Of this process's first rank.

@@ -43,7 +43,7 @@ struct TrainingOptions {
   uint64_t evaluationInterval = 0;               ///< in steps; 0: once, at the end
   bool evaluateOnly = false;
   std::optional<uint64_t> seed; ///< none: the checkpoint's, or 0
-  int threads = 0;              ///< 0: as many as the plan was compiled for
+  int threads = 0;              ///< 0: as threadsFor has it
   bool shuffle = false;
   bool checkMemory = false, checkNumerics = false;
   OnNonFinite onNonFinite = OnNonFinite::Stop;

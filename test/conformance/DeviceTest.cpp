@@ -252,6 +252,106 @@ TEST_P(ExecutingDevice, ChecksLookAtWhatCommandsBeforeThemMade) {
   }
 }
 
+/// What a queue of the host does in main memory is done when the task has returned.
+TEST_P(ExecutingDevice, AQueueOfTheHostDoesItsWorkItself) {
+  const auto host = device->createArena("host", 64, 64);
+  FunctionTask task([&](const Call &, Queue &q) {
+    q.fill(host->base(), 7, 16);
+    (void)q.copy(host->base() + 16, host->base(), 16);
+    EXPECT_EQ(host->base()[31], std::byte(7));
+    EXPECT_EQ(q.stream(), nullptr);
+    kernels::parallelFor({.parallel = q.parallel()}, 16,
+                         [&](int64_t piece, int) { host->base()[piece] = std::byte(9); });
+    return Status::success();
+  });
+  const CommandList list = {{&task, {}, {}}};
+  const auto q = device->createQueue({.name = "host_compute", .workers = 2, .onHost = true});
+  EXPECT_EQ(q->parallel()->workers(), 2);
+  q->submit(list, {});
+  q->finish();
+  EXPECT_TRUE(device->failure().ok()) << device->failure().message();
+  EXPECT_EQ(host->base()[15], std::byte(9));
+  EXPECT_EQ(host->base()[31], std::byte(7));
+}
+
+/// A number goes to the device and back, and the host adds one to it; any other order gives another number. The host's
+/// waits are all submitted first.
+TEST_P(ExecutingDevice, EventsOrderTheHostAndTheDevice) {
+  constexpr uint64_t rounds = 50;
+  const auto near = device->createArena("device", 64, 64), away = device->createArena("host", 128, 64);
+  std::byte *sent = away->base(), *back = away->base() + 64;
+  FunctionTask pass([&](const Call &, Queue &q) {
+    const Status status = q.copy(near->base(), sent, 64);
+    return status.ok() ? q.copy(back, near->base(), 64) : status;
+  });
+  FunctionTask add([&](const Call &, Queue &) {
+    for (int i = 0; i < 64; ++i)
+      sent[i] = std::byte(uint8_t(back[i]) + 1);
+    return Status::success();
+  });
+  Event &passed = device->createEvent(), &added = device->createEvent();
+  const CommandList passes = {{&pass, {{&added, 1}}, {&passed}}}, adds = {{&add, {{&passed, 0}}, {&added}}};
+  const auto q = queue("q");
+  const auto host = device->createQueue({.name = "host_compute", .onHost = true, .depth = 64});
+  const std::vector<std::byte> zeros(64);
+  device->write(sent, zeros);
+  for (uint64_t m = 0; m < rounds; ++m)
+    host->submit(adds, {.microbatch = m});
+  for (uint64_t m = 0; m < rounds; ++m)
+    q->submit(passes, {.microbatch = m});
+  host->finish();
+  q->finish();
+  EXPECT_TRUE(device->failure().ok()) << device->failure().message();
+  EXPECT_EQ(std::vector<std::byte>(sent, sent + 64), std::vector<std::byte>(64, std::byte(rounds)));
+}
+
+/// The device may be ahead of the host by more signals than an event keeps apart.
+TEST_P(ExecutingDevice, TheHostWaitsForEachOfManySignals) {
+  constexpr uint64_t rounds = 40;
+  const auto near = device->createArena("device", 64, 64), away = device->createArena("host", rounds * 64, 64);
+  FunctionTask make([&](const Call &call, Queue &q) {
+    q.fill(near->base(), uint8_t(call.microbatch + 1), 64);
+    return q.copy(away->base() + call.microbatch * 64, near->base(), 64);
+  });
+  uint64_t right = 0;
+  FunctionTask look([&](const Call &call, Queue &) {
+    const std::byte *slot = away->base() + call.microbatch * 64;
+    right += std::vector<std::byte>(slot, slot + 64) == std::vector<std::byte>(64, std::byte(call.microbatch + 1));
+    return Status::success();
+  });
+  Event &made = device->createEvent();
+  const CommandList makes = {{&make, {}, {&made}}}, looks = {{&look, {{&made, 0}}, {}}};
+  const auto q = queue("q");
+  const auto host = device->createQueue({.name = "host_compute", .onHost = true, .depth = 64});
+  for (uint64_t m = 0; m < rounds; ++m) {
+    host->submit(looks, {.microbatch = m});
+    q->submit(makes, {.microbatch = m});
+  }
+  host->finish();
+  q->finish();
+  EXPECT_EQ(right, rounds);
+}
+
+TEST_P(ExecutingDevice, AFailureOfTheHostEndsTheDevicesQueues) {
+  FunctionTask fail([](const Call &, Queue &) { return Status::failure("the host cannot"); });
+  std::atomic<int> afterwards = 0;
+  FunctionTask count([&](const Call &, Queue &) {
+    ++afterwards;
+    return Status::success();
+  });
+  Event &done = device->createEvent();
+  const CommandList failing = {{&fail, {}, {&done}}}, waiting = {{&count, {{&done, 0}}, {}}};
+  const auto q = queue("q");
+  const auto host = device->createQueue({.name = "host_compute", .onHost = true});
+  q->submit(waiting, {});
+  host->submit(failing, {});
+  q->finish();
+  host->submit(waiting, {}); // dropped, not awaited
+  host->finish();
+  EXPECT_STREQ(device->failure().message(), "the host cannot");
+  EXPECT_EQ(afterwards, 0);
+}
+
 TEST_P(RecordingDevice, LaunchesWhatWasRecorded) {
   ASSERT_TRUE(device->records());
   const auto arena = device->createArena("device", 64, 64), host = device->createArena("host", 64, 64);
@@ -417,7 +517,7 @@ std::unique_ptr<Device> makeCuda(std::string &why) {
   if (library == nullptr)
     return nullptr;
   why = library->info().unusable;
-  return why.empty() ? library->makeDevice({}) : nullptr;
+  return why.empty() ? library->makeDevice({}, {}) : nullptr;
 }
 const Backend cuda{"cuda", makeCuda};
 

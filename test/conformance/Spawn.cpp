@@ -121,7 +121,7 @@ void spawnThreads(uint32_t n, const RankBody &body) {
 
 Workplace::Workplace(uint32_t rank) {
   if (onGpus())
-    device_ = runtime::loadCuda().makeDevice(place(rank));
+    device_ = runtime::loadCuda().makeDevice(place(rank), {});
   else
     device_ = std::make_unique<runtime::CpuDevice>();
   device_->enter();

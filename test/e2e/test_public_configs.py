@@ -36,10 +36,14 @@ def compiled(tools, model, config, output, flags):
     return [re.sub(r"^.*\.json:(\d+:)? ", "", reason) for reason in reasons], shlex.split(line.group(1)) if line else []
 
 
-def what_became_of(tools, model, config, folder):
+def batch_of(config):
+    """The flags that say how many samples a micro-batch has, where the file does not."""
+    return ["--dim", "batch=2"] if re.search(r'"train_micro_batch_size_per_gpu": "auto"', config.read_text()) else []
+
+
+def what_became_of(tools, model, config, folder, *options):
     """(reasons of the first refusal, flags that make it compile, reasons of the last refusal where none do)."""
-    text = config.read_text()
-    given = ["--dim", "batch=2"] if re.search(r'"train_micro_batch_size_per_gpu": "auto"', text) else []
+    given = [*options, *batch_of(config)]
     first, tried = None, []
     for _ in range(TRIES):
         refusal = compiled(tools, model, config, folder / "plan", given + tried)

@@ -6,6 +6,7 @@
 #include "runtime/device/Queue.h"
 #include "runtime/device/RecordedRun.h"
 #include "runtime/device/Task.h"
+#include "runtime/device/cpu/NvmeArena.h"
 #include "runtime/plugins/LoadCuda.h"
 
 #include <cstdlib>
@@ -54,7 +55,7 @@ protected:
     return device_->endRecording(run);
   }
 
-  const std::unique_ptr<Device> device_ = loadCuda().makeDevice({});
+  const std::unique_ptr<Device> device_ = loadCuda().makeDevice({}, {});
   const std::unique_ptr<Arena> arena_ = device_->createArena("device", 64, 64);
   const std::unique_ptr<Queue> a_ = device_->createQueue({.name = "a"}), b_ = device_->createQueue({.name = "b"});
   uint8_t value_ = 0;
@@ -94,16 +95,53 @@ TEST_F(FakeCuda, GraphsCanBeTurnedOff) {
   EXPECT_TRUE(device_->records());
   for (const auto &[value, records] : {std::pair{"0", false}, {"1", true}, {"", true}}) {
     ::setenv("DS_CUDA_GRAPH", value, 1);
-    EXPECT_EQ(loadCuda().makeDevice({})->records(), records) << value;
+    EXPECT_EQ(loadCuda().makeDevice({}, {})->records(), records) << value;
   }
   ::unsetenv("DS_CUDA_GRAPH");
+}
+
+/// From the GPU to a file and back, over three queues; and the host's own reads and writes.
+TEST(FakeCudaFile, IsReadAndWrittenBesideStreams) {
+  const auto device = loadCuda().makeDevice({.rank = 3}, NvmePlace{.folder = ".", .rank = 3});
+  const auto near = device->createArena("device", 64, 64), host = device->createArena("host", 64, 64),
+             file = device->createArena("nvme", 8192, 4096);
+  EXPECT_FALSE(device->isMainMemory("nvme"));
+  EXPECT_EQ(device->allocatedBytes("nvme"), 8192u);
+  EXPECT_EQ(device->note().rfind("rank 3 keeps 8192 bytes in a file of .: ", 0), 0u) << device->note();
+  FunctionTask leave([&](Queue &queue) {
+    queue.fill(near->base(), 5, 32);
+    return queue.copy(host->base(), near->base(), 32);
+  });
+  FunctionTask write([&](Queue &queue) { return queue.copy(file->base() + 100, host->base(), 32); });
+  FunctionTask read([&](Queue &queue) { return queue.copy(host->base() + 32, file->base() + 100, 32); });
+  FunctionTask come([&](Queue &queue) { return queue.copy(near->base() + 32, host->base() + 32, 32); });
+  Event &left = device->createEvent(), &written = device->createEvent(), &there = device->createEvent();
+  const CommandList evicts = {{&leave, {}, {&left}}}, writes = {{&write, {{&left, 0}}, {&written}}},
+                    reads = {{&read, {{&written, 0}}, {&there}}}, fetches = {{&come, {{&there, 0}}, {}}};
+  const auto evict = device->createQueue({.name = "evict"}), fetch = device->createQueue({.name = "fetch"}),
+             out = device->createQueue({.name = "nvme_write", .onHost = true}),
+             in = device->createQueue({.name = "nvme_read", .onHost = true});
+  fetch->submit(fetches, {});
+  in->submit(reads, {});
+  out->submit(writes, {});
+  evict->submit(evicts, {});
+  for (const auto &queue : {evict.get(), out.get(), in.get(), fetch.get()})
+    queue->finish();
+  ASSERT_TRUE(device->failure().ok()) << device->failure().message();
+  std::vector<std::byte> seen(32);
+  device->read(seen, near->base() + 32);
+  EXPECT_EQ(seen, std::vector<std::byte>(32, std::byte(5)));
+  device->write(file->base() + 200, std::vector<std::byte>(32, std::byte(8)));
+  device->read(seen, file->base() + 200);
+  EXPECT_EQ(seen, std::vector<std::byte>(32, std::byte(8)));
+  EXPECT_THROW((void)loadCuda().makeDevice({}, {})->createArena("nvme", 64, 64), Error) << "no folder";
 }
 
 TEST_F(FakeCuda, SwitchesTakeNoOtherValue) {
   for (const std::string name : {"DS_CUDA_GRAPH", "DS_CUDA_STRICT"}) {
     ::setenv(name.c_str(), "off", 1);
     try {
-      (void)loadCuda().makeDevice({});
+      (void)loadCuda().makeDevice({}, {});
       ADD_FAILURE() << name << " was taken";
     } catch (const Error &error) {
       EXPECT_EQ(error.what(), "the environment variable " + name + " is 'off', which is none of 0, 1");

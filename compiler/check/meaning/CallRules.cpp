@@ -11,13 +11,16 @@
 namespace ds::check {
 
 void requireCalls(const proto::Plan &plan) {
-  const kernels::Device device = plan.machine().device() == "cuda" ? kernels::Device::Cuda : kernels::Device::Cpu;
+  const bool onGpu = plan.machine().device() == "cuda";
   for (const proto::Role &role : plan.roles())
     for (const proto::Routine &routine : role.routines())
       for (int i = 0; i < routine.commands_size(); ++i)
         try {
-          if (routine.commands(i).has_kernel())
-            kernels::requireCall(plan::invocationOf(routine.commands(i).kernel()), device);
+          const proto::Command &command = routine.commands(i);
+          const bool onHost = role.queues(int(command.queue())).kind() == proto::Queue::HOST;
+          if (command.has_kernel())
+            kernels::requireCall(plan::invocationOf(command.kernel()),
+                                 onGpu && !onHost ? kernels::Device::Cuda : kernels::Device::Cpu);
         } catch (const Error &error) {
           throw Mismatch{"role " + role.name() + ", routine " + routine.name() + ", command " + std::to_string(i) +
                          ": " + error.what()};

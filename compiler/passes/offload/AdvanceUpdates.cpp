@@ -271,7 +271,7 @@ private:
         queue = std::max(queue, from) + link.seconds(bytes);
     };
     take(next.read, times_->begin(before_), nvme_, update.state);
-    next.host = std::max({next.host, next.read, update.there}) + seconds(update.command);
+    next.host = std::max({next.host, next.read, update.there}) + secondsOnHost(update.command);
     take(next.write, next.host, nvme_, update.state);
     take(next.fetch, next.host, link_, update.parameter);
     const double end = std::max({next.host, update.state > 0 ? next.write : 0, update.parameter > 0 ? next.fetch : 0});

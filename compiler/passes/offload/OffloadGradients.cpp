@@ -10,7 +10,7 @@
 // 4. What one call of one routine makes needs neither: its sum begins with zeros in device memory, and its squares for
 //    the norm are taken there, before it leaves.
 // 5. What cannot be away by the end of that routine leaves while the host makes the other updates.
-// 6. What is made of few rows of a table leaves as these (HostSums.h).
+// 6. With host-sums, what is made of few rows of a table leaves as these (HostSums.h).
 // 7. What one layer makes, for all micro-batches before the next layer, leaves once for all of them (LayerSums.h).
 // Ren et al., ZeRO-Offload, USENIX ATC 2021, section 4.1: gradients leave while the backward computes the next.
 //
@@ -49,8 +49,8 @@ bool zeroes(Operation *command) { return isa<plan::FillOp>(command) && phaseOf(c
 /// Moves the gradients of one role.
 class GradientMove {
 public:
-  GradientMove(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes)
-      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes),
+  GradientMove(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes, bool hostSums)
+      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), hostSums_(hostSums),
         host_(linkSpeed(role, "device-host")) {}
 
   void run() {
@@ -62,7 +62,8 @@ public:
       }));
     leaveByLayer(role_, moved_);
     for (auto routine : role_.getOps<plan::RoutineOp>())
-      leaveSums(routine);
+      if (hostSums_)
+        leaveSums(routine);
     llvm::MapVector<Operation *, SmallVector<GradientStay>> stays; // by routine
     for (auto routine : role_.getOps<plan::RoutineOp>())
       stays[routine] = staysIn(routine);
@@ -393,6 +394,7 @@ private:
   OpBuilder members_; // where buffers go
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
+  const bool hostSums_;
   const LinkSpeed host_;
   llvm::SetVector<Operation *> moved_;         // buffers
   llvm::DenseSet<Operation *> madeOnce_;       // of them; looked up
@@ -408,7 +410,7 @@ struct OffloadGradients : ds::impl::OffloadGradientsBase<OffloadGradients> {
     if (failed(where))
       return signalPassFailure();
     for (auto role : getOperation().getOps<plan::RoleOp>())
-      GradientMove(role, *where, leastBytes).run();
+      GradientMove(role, *where, leastBytes, hostSums).run();
   }
 };
 

@@ -277,6 +277,7 @@ def OffloadGradients : DsPass<"ds-offload-gradients", ["::ds::plan::PlanDialect"
   let options = [
     Option<"space", "space", "std::string", "\"host\"", "where gradients lie: host or nvme">,
     Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller gradients stay">,
+    Option<"hostSums", "host-sums", "bool", "true", "what is made of few rows leaves as these, and the host makes it">,
   ];
 }
 

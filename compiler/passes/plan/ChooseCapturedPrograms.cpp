@@ -12,11 +12,11 @@ using namespace ds;
 
 namespace {
 
-/// The arena of the role that the host reads and writes itself while a program runs, or null.
-plan::ArenaOp hostDrivenArena(plan::RoleOp role) {
-  for (auto arena : role.getOps<plan::ArenaOp>())
-    if (arena.getSpace() == plan::MemorySpace::Nvme)
-      return arena;
+/// A queue of the role whose work the host does while a program runs, or null.
+plan::QueueOp hostDrivenQueue(plan::RoleOp role) {
+  for (auto queue : role.getOps<plan::QueueOp>())
+    if (queue.getKind() == plan::QueueKind::Host || queue.getKind() == plan::QueueKind::Io)
+      return queue;
   return {};
 }
 
@@ -36,13 +36,13 @@ struct ChooseCapturedPrograms : ds::impl::ChooseCapturedProgramsBase<ChooseCaptu
     bool possible = true;
     SmallVector<plan::ProgramOp> steps; // one a role
     for (auto role : getOperation().getOps<plan::RoleOp>()) {
-      plan::ArenaOp hostDriven = hostDrivenArena(role);
+      plan::QueueOp hostDriven = hostDrivenQueue(role);
       for (auto program : role.getOps<plan::ProgramOp>()) {
         if (program.getCaptured() && hostDriven) {
           InFlightDiagnostic error = program.emitOpError();
-          error << "is captured, but its role has arena @" << hostDriven.getSymName()
-                << " in space nvme, which the host reads and writes while a program runs";
-          error.attachNote(hostDriven.getLoc()) << "the arena";
+          error << "is captured, but its role has queue @" << hostDriven.getSymName() << " of kind "
+                << stringifyQueueKind(hostDriven.getKind()) << ", whose work the host does while a program runs";
+          error.attachNote(hostDriven.getLoc()) << "the queue";
           return signalPassFailure();
         }
         if (program.getName() != "step")

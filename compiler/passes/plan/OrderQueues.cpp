@@ -415,7 +415,7 @@ private:
   }
 
   void orderHostKernel(plan::CommandOpInterface kernel) {
-    const double duration = seconds(kernel);
+    const double duration = secondsOnHost(kernel);
     beside(kernel, hostQueue);
     noteEnd(kernel, hostQueue, duration);
     if (isForLater(kernel)) {

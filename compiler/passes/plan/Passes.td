@@ -198,8 +198,8 @@ def ChooseCapturedPrograms : DsPass<"ds-choose-captured-programs"> {
       plan.call @forward microbatch 0
     }
     ```
-    For devices that record what a run enqueues and launch the record as one (a CUDA graph). `step` becomes `captured`, if every
-    arena that it uses is the device's or the host's and no role's run has more than `commands` commands. For a record costs the
+    For devices that record what a run enqueues and launch the record as one (a CUDA graph). `step` becomes `captured`, if no
+    queue is the host's, which computes or reads files beside the device, and no role's run has more than `commands` commands. For a record costs the
     device memory of its reserve for each of them, and it is launched whole. Roles decide alike, for all ranks must launch a
     collective in the same way. A mark that a user wrote stays, and is refused where it cannot be. Switch off to bisect.
   }];

@@ -4,7 +4,8 @@
 #include "runtime/device/Device.h"
 #include "runtime/device/RunGuard.h"
 #include "runtime/device/cpu/CpuEvent.h"
-#include "runtime/nvme/NvmeFile.h"
+#include "runtime/device/cpu/NvmeArena.h"
+#include "runtime/device/cpu/NvmeSpace.h"
 
 #include <atomic>
 #include <cstdint>
@@ -17,21 +18,12 @@
 
 namespace ds::runtime {
 
-class NvmeArena;
-
-/// The file of one rank's arena in space "nvme".
-struct NvmePlace {
-  std::string folder;
-  uint32_t rank = 0;
-  NvmeOptions options;
-};
-
 /// Arenas are anonymous memory between guard pages, queues are threads, events are counters that threads wait for.
 /// Spaces: "device" and "host", both in main memory and kept apart, and "nvme", one file.
 class CpuDevice final : public Device {
 public:
   /// Without a place there is no space "nvme".
-  explicit CpuDevice(std::optional<NvmePlace> nvme = std::nullopt) : nvmePlace_(std::move(nvme)) {}
+  explicit CpuDevice(std::optional<NvmePlace> nvme = std::nullopt) : nvme_(std::move(nvme)) {}
   std::string_view name() const noexcept override { return "cpu"; }
   bool executes() const noexcept override { return true; }
   std::unique_ptr<Arena> createArena(const std::string &space, uint64_t bytes, uint64_t alignment) override;
@@ -39,7 +31,7 @@ public:
   std::unique_ptr<Queue> createQueue(const QueueOptions &options) override;
   bool isMainMemory(std::string_view space) const noexcept override { return space != "nvme"; }
   uint64_t allocatedBytes(const std::string &space) const noexcept override;
-  std::string note() const override;
+  std::string note() const override { return nvme_.note(); }
   void write(void *target, std::span<const std::byte> source) noexcept override;
   void read(std::span<std::byte> target, const void *source) noexcept override;
   Status failure() const noexcept override { return guard_.get(); }
@@ -49,20 +41,13 @@ public:
 
   // For its queues.
   RunGuard &guard() noexcept { return guard_; }
-  void fill(void *target, uint8_t value, uint64_t bytes) noexcept;
-  /// Between memory and memory, or memory and the file; the two may be the same bytes.
-  Status copy(void *target, const void *source, uint64_t bytes) noexcept;
-  /// Whether an address is one of space "nvme": a place in the file, with nothing to see in memory.
-  bool isInFile(const void *address) const noexcept;
+  NvmeSpace &nvme() noexcept { return nvme_; }
 
 private:
-  std::unique_ptr<Arena> createFile(uint64_t bytes, uint64_t alignment);
-
   RunGuard guard_; // first: queues and events wait by it
   Agree agree_;
-  const std::optional<NvmePlace> nvmePlace_;
-  NvmeArena *nvme_ = nullptr; // the caller's
-  std::atomic<uint64_t> deviceBytes_ = 0, hostBytes_ = 0, nvmeBytes_ = 0;
+  NvmeSpace nvme_;
+  std::atomic<uint64_t> deviceBytes_ = 0, hostBytes_ = 0;
   std::deque<CpuEvent> events_; // never move: queues point at them
 };
 

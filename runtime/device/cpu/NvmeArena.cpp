@@ -2,7 +2,6 @@
 #include "runtime/device/cpu/NvmeArena.h"
 
 #include "core/Error.h"
-#include "runtime/device/cpu/CpuDevice.h"
 
 #include <algorithm>
 #include <atomic>

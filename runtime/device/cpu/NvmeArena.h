@@ -3,7 +3,6 @@
 
 #include "core/Status.h"
 #include "runtime/device/Arena.h"
-#include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/nvme/NvmeFile.h"
 
 #include <atomic>
@@ -14,6 +13,13 @@
 #include <vector>
 
 namespace ds::runtime {
+
+/// The file of one rank's arena in space "nvme".
+struct NvmePlace {
+  std::string folder;
+  uint32_t rank = 0;
+  NvmeOptions options;
+};
 
 /// Addresses stand for places in a file: nothing lies in memory there, and touching one ends the process. So the rest
 /// of the runtime computes addresses in it as in any arena.

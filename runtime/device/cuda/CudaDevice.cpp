@@ -9,6 +9,7 @@
 #include "runtime/device/Arena.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/cuda/CudaArena.h"
+#include "runtime/device/cuda/CudaHostQueue.h"
 #include "runtime/device/cuda/CudaQueue.h"
 #include "runtime/device/cuda/CudaStatus.h"
 #include "runtime/device/cuda/GpuVerdicts.h"
@@ -52,10 +53,10 @@ private:
 
 } // namespace
 
-CudaDevice::CudaDevice(const CudaRank &rank, const GpuChoice &choice, const GpuDescription &gpu, std::string note,
-                       std::map<std::string, int64_t> (*fallbacks)())
+CudaDevice::CudaDevice(const CudaRank &rank, std::optional<NvmePlace> nvme, const GpuChoice &choice,
+                       const GpuDescription &gpu, std::string note, std::map<std::string, int64_t> (*fallbacks)())
     : rank_(rank), shared_(choice.shared), graphs_(readSwitch("DS_CUDA_GRAPH", true)), gpu_(gpu),
-      note_(std::move(note)), fallbacks_(fallbacks) {
+      note_(std::move(note)), fallbacks_(fallbacks), nvme_(std::move(nvme)) {
   const std::string what = "rank " + std::to_string(rank.rank) + " on GPU " + std::to_string(gpu.index);
   throwIfError(cudaSetDevice(gpu.index), what);
   throwIfError(cudaStreamCreateWithFlags(&transfers_, cudaStreamNonBlocking), what);
@@ -82,8 +83,10 @@ std::unique_ptr<Arena> CudaDevice::createArena(const std::string &space, uint64_
   enter();
   if (space == "host")
     return std::make_unique<CudaArena>(CudaMemory::Pinned, bytes, alignment, hostBytes_);
+  if (space == "nvme")
+    return nvme_.createArena(bytes, alignment);
   if (space != "device")
-    throw Error("an arena in space " + space + " is not available on the cuda device yet: it has device and host");
+    throw Error("the cuda device has no space " + space + ": it has device, host and nvme");
   GpuDescription now = gpu_;
   size_t free = 0, total = 0;
   throwIfError(cudaMemGetInfo(&free, &total), "the free memory of GPU " + std::to_string(gpu_.index));
@@ -110,13 +113,22 @@ Event &CudaDevice::createEvent() {
 }
 
 std::unique_ptr<Queue> CudaDevice::createQueue(const QueueOptions &options) {
+  if (options.onHost)
+    return std::make_unique<CudaHostQueue>(*this, options);
   return std::make_unique<CudaQueue>(*this, options);
 }
 
 uint64_t CudaDevice::allocatedBytes(const std::string &space) const noexcept {
   if (space == "device")
     return deviceBytes_;
-  return space == "host" ? hostBytes_.load() : 0;
+  if (space == "host")
+    return hostBytes_;
+  return space == "nvme" ? nvme_.bytes() : 0;
+}
+
+std::string CudaDevice::note() const {
+  const std::string file = nvme_.note();
+  return note_ + (note_.empty() || file.empty() ? "" : "; ") + file;
 }
 
 cudaError_t CudaDevice::transfer(void *target, const void *source, uint64_t bytes) noexcept {
@@ -128,13 +140,19 @@ cudaError_t CudaDevice::transfer(void *target, const void *source, uint64_t byte
 }
 
 void CudaDevice::write(void *target, std::span<const std::byte> source) noexcept {
-  if (const cudaError_t error = transfer(target, source.data(), source.size()); error != cudaSuccess)
-    fail(checked(error, "writing to the GPU"));
+  const Status status = nvme_.holds(target)
+                            ? nvme_.copy(target, source.data(), source.size())
+                            : checked(transfer(target, source.data(), source.size()), "writing to the GPU");
+  if (!status.ok())
+    fail(status);
 }
 
 void CudaDevice::read(std::span<std::byte> target, const void *source) noexcept {
-  if (const cudaError_t error = transfer(target.data(), source, target.size()); error != cudaSuccess)
-    fail(checked(error, "reading from the GPU"));
+  const Status status = nvme_.holds(source)
+                            ? nvme_.copy(target.data(), source, target.size())
+                            : checked(transfer(target.data(), source, target.size()), "reading from the GPU");
+  if (!status.ok())
+    fail(status);
 }
 
 Status CudaDevice::beginRun(uint64_t step) noexcept {

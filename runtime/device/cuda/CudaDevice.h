@@ -4,6 +4,7 @@
 #include "kernels/KernelRegistry.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/RunGuard.h"
+#include "runtime/device/cpu/NvmeSpace.h"
 #include "runtime/device/cuda/CudaEvent.h"
 #include "runtime/device/cuda/GpuVerdicts.h"
 
@@ -27,13 +28,14 @@ namespace ds::runtime {
 
 class CudaQueue;
 
-/// Arenas are one cudaMalloc each ("device") or pinned memory of the host ("host"), queues are streams, events are
-/// rings of CUDA's. Ranks may share a GPU, each with a device of its own.
+/// Arenas are one cudaMalloc ("device"), pinned memory of the host ("host") and a file ("nvme"); queues are streams,
+/// and threads of the host beside them; events are rings of CUDA's. Ranks may share a GPU, each with a device of its
+/// own.
 class CudaDevice final : public Device {
 public:
   /// `gpu`: what the driver says of the one at choice.gpu. Throws ds::Error.
-  CudaDevice(const CudaRank &rank, const GpuChoice &choice, const GpuDescription &gpu, std::string note,
-             std::map<std::string, int64_t> (*fallbacks)());
+  CudaDevice(const CudaRank &rank, std::optional<NvmePlace> nvme, const GpuChoice &choice, const GpuDescription &gpu,
+             std::string note, std::map<std::string, int64_t> (*fallbacks)());
   ~CudaDevice() override;
   CudaDevice(const CudaDevice &) = delete;
   CudaDevice &operator=(const CudaDevice &) = delete;
@@ -43,11 +45,11 @@ public:
   void enter() noexcept override { (void)cudaSetDevice(gpu_.index); }
   std::unique_ptr<Arena> createArena(const std::string &space, uint64_t bytes, uint64_t alignment) override;
   std::unique_ptr<Arena> createStaging(uint64_t bytes) override;
-  bool isMainMemory(std::string_view space) const noexcept override { return space != "device"; }
+  bool isMainMemory(std::string_view space) const noexcept override { return space == "host"; }
   Event &createEvent() override;
   std::unique_ptr<Queue> createQueue(const QueueOptions &options) override;
   uint64_t allocatedBytes(const std::string &space) const noexcept override;
-  std::string note() const override { return note_; }
+  std::string note() const override;
   std::optional<std::map<std::string, int64_t>> fallbacks() const override { return fallbacks_(); }
   void write(void *target, std::span<const std::byte> source) noexcept override;
   void read(std::span<std::byte> target, const void *source) noexcept override;
@@ -66,6 +68,7 @@ public:
 
   // For its queues.
   RunGuard &guard() noexcept { return guard_; }
+  NvmeSpace &nvme() noexcept { return nvme_; }
   uint32_t rank() const noexcept { return rank_.rank; }
   const uint64_t *deviceStep() const noexcept { return step_; }
   kernels::RefusedValue *refusedOnDevice() const noexcept { return refusedOnDevice_; }
@@ -90,8 +93,9 @@ private:
   RunGuard guard_; // before events, which wait by it
   Agree agree_;
   std::atomic<uint64_t> deviceBytes_ = 0, hostBytes_ = 0, stagingBytes_ = 0;
-  std::deque<CudaEvent> events_; // never move: queues point at them
-  std::vector<CudaQueue *> queues_;
+  NvmeSpace nvme_;
+  std::deque<CudaEvent> events_;     // never move: queues point at them
+  std::vector<CudaQueue *> queues_;  // those with a stream
   cudaStream_t transfers_ = nullptr; // of the host's own reads and writes
   cudaEvent_t begun_ = nullptr;      // beginning of a recording
   std::atomic<bool> recording_ = false;

@@ -12,6 +12,7 @@
 #include "runtime/comm/nccl/NcclTransport.h"
 #include "runtime/comm/nccl/NcclVersion.h"
 #include "runtime/device/Device.h"
+#include "runtime/device/cpu/NvmeArena.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/CudaStatus.h"
 #include "runtime/device/cuda/GpuVerdicts.h"
@@ -23,6 +24,7 @@
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,13 +77,14 @@ GpuChoice gpuOf(const CudaRank &rank) {
   return chooseGpu(rank.process, rank.index, rank.ranks, gpus);
 }
 
-std::unique_ptr<Device> makeDevice(const CudaRank &rank) {
+std::unique_ptr<Device> makeDevice(const CudaRank &rank, std::optional<NvmePlace> nvme) {
   (void)kernels::cuda::isStrict(); // an odd value is said now, not where a library refuses
   const GpuChoice choice = gpuOf(rank);
   const GpuDescription gpu = describe(choice.gpu);
   if (const std::string refusal = refuseCapability(gpu); !refusal.empty())
     throw Error(refusal);
-  return std::make_unique<CudaDevice>(rank, choice, gpu, noteOfTuning(rank.tunedOn, gpu, cublasLtGetVersion()),
+  return std::make_unique<CudaDevice>(rank, std::move(nvme), choice, gpu,
+                                      noteOfTuning(rank.tunedOn, gpu, cublasLtGetVersion()),
                                       kernels::cuda::fallbacksByKernel);
 }
 

@@ -2,9 +2,9 @@
 
 plan.role @offloaded ranks [0, 0] {
   plan.arena @device space device
-  // expected-note @+1 {{the arena}}
-  plan.arena @file space nvme
-  // expected-error @+1 {{op is captured, but its role has arena @file in space nvme, which the host reads and writes while a program runs}}
+  // expected-note @+1 {{the queue}}
+  plan.queue @nvme_read kind io
+  // expected-error @+1 {{op is captured, but its role has queue @nvme_read of kind io, whose work the host does while a program runs}}
   plan.program "step" captured {
   }
 }

@@ -73,7 +73,22 @@ plan.role @many ranks [1, 1] {
 // CHECK:         plan.program "step" {
 plan.role @offloaded ranks [0, 0] {
   plan.arena @device space device
-  plan.arena @file space nvme
+  plan.queue @nvme_read kind io
+  plan.routine @forward phase forward stage 0 {
+  }
+  plan.program "step" {
+    plan.call @forward microbatch 0
+  }
+}
+
+// -----
+
+// Tests that what the host computes is no part of a record.
+// CHECK-LABEL: plan.role @updated
+// CHECK:         plan.program "step" {
+plan.role @updated ranks [0, 0] {
+  plan.arena @device space device
+  plan.queue @host_compute kind host
   plan.routine @forward phase forward stage 0 {
   }
   plan.program "step" {

@@ -39,7 +39,7 @@ TEST(CudaLibrary, LoadsWithoutAGpuAndSaysWhatIsMissing) {
     return;
   }
   try {
-    (void)library->makeDevice({});
+    (void)library->makeDevice({}, {});
     FAIL() << "there is a device, and yet: " << info.unusable;
   } catch (const Error &error) {
     EXPECT_EQ(error.what(), info.unusable);

@@ -64,6 +64,13 @@ proto::Arena &inFile(proto::Plan &plan) {
   return arena;
 }
 
+/// A queue of a kind behind the first role's others.
+void addQueue(proto::Plan &plan, proto::Queue::Kind kind) {
+  proto::Queue &queue = *plan.mutable_roles(0)->add_queues();
+  queue.set_name("beside");
+  queue.set_kind(kind);
+}
+
 /// Makes the variable, weight, live in a file, and adds a place for its next value behind it.
 proto::Buffer &nextOfWeight(proto::Plan &plan) {
   inFile(plan);
@@ -474,9 +481,12 @@ const std::vector<BadPlan> programRules = {
         program(p).mutable_metrics(0)->mutable_source()->set_access(proto::Operand::WRITE)),
     BAD(CapturedOnCpu, "program step: it is captured, but a device cpu records no runs; only cuda does",
         program(p).set_captured(true)),
-    BAD(CapturedFile, "program step: it is captured, but arena 1 is in space nvme, which the host reads",
+    BAD(CapturedFile, "it is captured, but queue 2 (beside) is of kind IO, whose work the host does",
         program(p).set_captured(true);
-        p.mutable_machine()->set_device("cuda"); inFile(p)),
+        p.mutable_machine()->set_device("cuda"); addQueue(p, proto::Queue::IO)),
+    BAD(CapturedHost, "it is captured, but queue 2 (beside) is of kind HOST, whose work the host does",
+        program(p).set_captured(true);
+        p.mutable_machine()->set_device("cuda"); addQueue(p, proto::Queue::HOST)),
     BAD(CodeOnCpu, "codes: a device cpu runs none; only cuda does", code(p); p.mutable_machine()->set_device("cpu")),
     BAD(CodeName, "code 0: its name is empty or another code has it", code(p).clear_name()),
     BAD(CodeNameTwice, "code 1: its name is empty or another code has it", code(p); code(p)),
