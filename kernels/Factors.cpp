@@ -1,6 +1,7 @@
 #include "kernels/Factors.h"
 
 #include "kernels/Call.h"
+#include "kernels/KernelTable.h"
 
 #include <algorithm>
 #include <map>
@@ -11,17 +12,28 @@ bool FactorMap::has(size_t operand, size_t factor) const {
   return std::ranges::any_of(operands[operand], [&](const Dimension &d) { return std::ranges::count(d, factor) > 0; });
 }
 
-Invocation partOf(const Invocation &invocation, const FactorMap &map, size_t factor, int64_t parts) {
-  Invocation part{invocation.kernel, {}, invocation.attributes};
+/// Moves a call that draws random numbers, of a tensor of that shape, to one of its parts along dimension `d`.
+static void placePart(Attributes &attributes, const Shape &shape, size_t d, int64_t part, int64_t parts) {
+  attributes.try_emplace("whole", shape);
+  auto &first = std::get<Shape>(attributes.try_emplace("first", Shape(shape.size())).first->second);
+  first[d] += part * (shape[d] / parts);
+}
+
+Invocation partOf(const Invocation &invocation, const FactorMap &map, size_t factor, int64_t part, int64_t parts) {
+  Invocation result{invocation.kernel, {}, invocation.attributes};
+  const bool isDrawn = findKernel(invocation.kernel)->attributes.find("first") != SIZE_MAX;
   for (size_t i = 0; i < map.operands.size(); ++i) {
-    part.operands.push_back(invocation.operands[i]);
+    result.operands.push_back(invocation.operands[i]);
     for (size_t d = 0; d < map.operands[i].size(); ++d)
-      if (std::ranges::count(map.operands[i][d], factor))
-        part.operands[i].shape[d] /= parts;
+      if (std::ranges::count(map.operands[i][d], factor)) {
+        result.operands[i].shape[d] /= parts;
+        if (isDrawn && i + 1 == map.operands.size())
+          placePart(result.attributes, invocation.operands[i].shape, d, part, parts);
+      }
   }
   if (const std::string_view attribute = map.factors[factor].attribute; !attribute.empty())
-    std::get<int64_t>(part.attributes.find(attribute)->second) /= parts;
-  return part;
+    std::get<int64_t>(result.attributes.find(attribute)->second) /= parts;
+  return result;
 }
 
 FactorWriter::FactorWriter(const Call &ofCall) : call(ofCall) { map.operands.resize(call.operandCount()); }

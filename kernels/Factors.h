@@ -57,9 +57,10 @@ struct FactorMap {
 /// The factors of a call that requireCall allows.
 FactorMap factorsOf(const Invocation &invocation);
 
-/// The call of each of `parts` parts along a factor, which divides its size; without workspace, and without code and
-/// algorithm, which were made for other shapes.
-Invocation partOf(const Invocation &invocation, const FactorMap &map, size_t factor, int64_t parts);
+/// The call of one of `parts` parts along a factor, which divides its size; without workspace, and without code and
+/// algorithm, which were made for other shapes. Random numbers are those that the whole has there: attributes `whole`
+/// and `first` say where. All others stay as they are, but a factor's own.
+Invocation partOf(const Invocation &invocation, const FactorMap &map, size_t factor, int64_t part, int64_t parts);
 
 /// What a row's function fills.
 class FactorWriter {

@@ -488,7 +488,8 @@ AttributeValue drawAttribute(Draw &draw, const KernelRow &row, const AttributeRo
 DrawnCall drawByRow(Draw &draw, const KernelRow &row) {
   DrawnCall call{std::string(row.name), {}, {}};
   for (const AttributeRow &attribute : row.attributes)
-    call.attributes[std::string(attribute.name)] = drawAttribute(draw, row, attribute);
+    if (attribute.name != "whole" && attribute.name != "first") // of a part
+      call.attributes[std::string(attribute.name)] = drawAttribute(draw, row, attribute);
   std::map<std::string_view, Shape> known;
   for (const OperandRow &operand : row.operands) {
     const auto said = call.attributes.find(operand.attribute);

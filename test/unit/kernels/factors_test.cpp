@@ -9,6 +9,7 @@
 #include <iostream>
 #include <map>
 #include <optional>
+#include <ranges>
 
 namespace ds::kernels::test {
 
@@ -62,8 +63,8 @@ std::vector<int64_t> placesOf(const FactorMap &map, size_t operand, size_t facto
 /// Runs every part; each has the operands after it. Nothing where a part's call is refused.
 std::optional<std::vector<std::vector<Buffer>>> runParts(const Whole &whole, size_t factor, int64_t parts) {
   std::vector<std::vector<Buffer>> results;
-  const Invocation invocation = partOf(whole.invocation(), whole.map, factor, parts);
   for (int64_t part = 0; part < parts; ++part) {
+    const Invocation invocation = partOf(whole.invocation(), whole.map, factor, part, parts);
     DrawnCall call{whole.call.kernel, {}, invocation.attributes};
     for (size_t i = 0; i < invocation.operands.size(); ++i) {
       Buffer &operand = call.operands.emplace_back(invocation.operands[i]);
@@ -221,10 +222,12 @@ std::vector<std::pair<size_t, FactorMap>> wrongMaps(const FactorMap &right) {
         wrong.emplace_back(factor, right);
         wrong.back().second.factors[factor].kind = other;
       }
-    if (!isSplit(kind))
-      continue; // a wrong dimension is one more reason not to cut it
-    for (size_t i = 0; i < right.operands.size(); ++i)
-      if (right.has(i, factor)) {
+    const auto having = [&](size_t i) { return right.has(i, factor); };
+    const auto operands = std::views::iota(size_t(0), right.operands.size());
+    if (!isSplit(kind) || std::ranges::count_if(operands, having) < 2)
+      continue; // a wrong dimension is one more reason not to cut it; without any, nothing is
+    for (size_t i : operands)
+      if (having(i)) {
         wrong.emplace_back(factor, right);
         FactorMap &map = wrong.back().second;
         map.factors.push_back({right.factors[factor].size, FactorKind::Whole});
