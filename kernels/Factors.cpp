@@ -12,27 +12,32 @@ bool FactorMap::has(size_t operand, size_t factor) const {
   return std::ranges::any_of(operands[operand], [&](const Dimension &d) { return std::ranges::count(d, factor) > 0; });
 }
 
-/// Moves a call that draws random numbers, of a tensor of that shape, to one of its parts along dimension `d`.
-static void placePart(Attributes &attributes, const Shape &shape, size_t d, int64_t part, int64_t parts) {
-  attributes.try_emplace("whole", shape);
-  auto &first = std::get<Shape>(attributes.try_emplace("first", Shape(shape.size())).first->second);
-  first[d] += part * (shape[d] / parts);
+/// Says in a call's attributes which part it is along a factor.
+static void placePart(Attributes &attributes, const FactorMap &map, size_t factor, int64_t part, int64_t parts) {
+  Shape whole;
+  size_t entry = 0;
+  for (size_t i = 0; i < map.factors.size(); ++i)
+    if (map.factors[i].isPlaced) {
+      entry = i == factor ? whole.size() : entry;
+      whole.push_back(map.factors[i].size);
+    }
+  attributes.try_emplace("whole", whole);
+  auto &first = std::get<Shape>(attributes.try_emplace("first", Shape(whole.size())).first->second);
+  first[entry] += part * (whole[entry] / parts);
 }
 
 Invocation partOf(const Invocation &invocation, const FactorMap &map, size_t factor, int64_t part, int64_t parts) {
   Invocation result{invocation.kernel, {}, invocation.attributes};
-  const bool isDrawn = findKernel(invocation.kernel)->attributes.find("first") != SIZE_MAX;
   for (size_t i = 0; i < map.operands.size(); ++i) {
     result.operands.push_back(invocation.operands[i]);
     for (size_t d = 0; d < map.operands[i].size(); ++d)
-      if (std::ranges::count(map.operands[i][d], factor)) {
+      if (std::ranges::count(map.operands[i][d], factor))
         result.operands[i].shape[d] /= parts;
-        if (isDrawn && i + 1 == map.operands.size())
-          placePart(result.attributes, invocation.operands[i].shape, d, part, parts);
-      }
   }
   if (const std::string_view attribute = map.factors[factor].attribute; !attribute.empty())
     std::get<int64_t>(result.attributes.find(attribute)->second) /= parts;
+  if (map.factors[factor].isPlaced)
+    placePart(result.attributes, map, factor, part, parts);
   return result;
 }
 

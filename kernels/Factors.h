@@ -40,6 +40,7 @@ struct Factor {
   int64_t size;
   FactorKind kind;
   std::string_view attribute = {}; ///< that has its size, and a part's in a part
+  bool isPlaced = false;           ///< a part says, by attributes `whole` and `first`, where it lies
 };
 
 /// The factors of a dimension, by index, outermost first; none where its size is 1. An inner one is cut as a whole
@@ -58,8 +59,8 @@ struct FactorMap {
 FactorMap factorsOf(const Invocation &invocation);
 
 /// The call of one of `parts` parts along a factor, which divides its size; without workspace, and without code and
-/// algorithm, which were made for other shapes. Random numbers are those that the whole has there: attributes `whole`
-/// and `first` say where. All others stay as they are, but a factor's own.
+/// algorithm, which were made for other shapes. Attributes `whole` and `first` say where a part of a table lies, or
+/// of a tensor of random numbers. All others stay as they are, but a factor's own.
 Invocation partOf(const Invocation &invocation, const FactorMap &map, size_t factor, int64_t part, int64_t parts);
 
 /// What a row's function fills.

@@ -1,4 +1,5 @@
-// What splitting lookups and searches does. What indices point along is whole: a part does not know where it begins.
+// What splitting lookups and searches does. A part of a table knows where it begins, and has 0 for the rows of others;
+// what else indices point along is whole.
 #include "kernels/Call.h"
 #include "kernels/Factors.h"
 
@@ -9,7 +10,10 @@ void gatherFactors(FactorWriter &to) {
   const char *const table = isGradient ? "ddata" : "data", *const taken = isGradient ? "dy" : "y";
   const size_t axis = to.call.axis(to.call.shape(table));
   const Dimensions data = to.each(table);
-  to.setKind(data[axis], FactorKind::Whole);
+  if (!isGradient)
+    to.setKind(data[axis], FactorKind::Sum);
+  for (size_t factor : data[axis])
+    to.map.factors[factor].isPlaced = true;
   const Dimensions indices = to.each("indices", isGradient ? FactorKind::Sum : FactorKind::Pass);
   Dimensions rows(data.begin(), data.begin() + int64_t(axis));
   rows.insert(rows.end(), indices.begin(), indices.end());
