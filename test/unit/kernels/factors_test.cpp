@@ -15,6 +15,7 @@ namespace ds::kernels::test {
 
 namespace {
 
+constexpr DType F64 = DType::F64;
 constexpr FactorKind splitKinds[] = {FactorKind::Pass, FactorKind::Sum, FactorKind::Mean, FactorKind::Max,
                                      FactorKind::Min};
 constexpr std::string_view kindNames[] = {"pass", "sum", "mean", "max", "min", "whole", "window", "moved"};
@@ -208,6 +209,21 @@ TEST(Factors, SayWhatSplittingDoes) {
   for (const auto &[kind, count] : counts)
     std::cout << " " << count << " " << kind;
   std::cout << "\n";
+}
+
+TEST(Factors, PartsOfPartsLieInTheWhole) {
+  const auto cut = [](const Invocation &call, size_t factor) { return partOf(call, factorsOf(call), factor, 1, 2); };
+  const TensorType x{F64, {4, 6}};
+  const Invocation dropout{"dropout", {x, x}, {{"ratio", 0.5}, {"op_id", int64_t(1)}}};
+  const Invocation quarter = cut(cut(dropout, 0), 1);
+  EXPECT_EQ(quarter.operands[1].shape, (Shape{2, 3}));
+  EXPECT_EQ(quarter.attributes.at("whole"), AttributeValue(Shape{4, 6}));
+  EXPECT_EQ(quarter.attributes.at("first"), AttributeValue(Shape{2, 3}));
+  const Invocation lookup{"gather", {{F64, {8, 3}}, {DType::I64, {5}}, {F64, {5, 3}}}, {{"axis", int64_t(0)}}};
+  const Invocation rows = cut(cut(lookup, 0), 0);
+  EXPECT_EQ(rows.operands[0].shape, (Shape{2, 3}));
+  EXPECT_EQ(rows.attributes.at("whole"), AttributeValue(Shape{8}));
+  EXPECT_EQ(rows.attributes.at("first"), AttributeValue(Shape{6}));
 }
 
 /// One wrong entry of a map: another kind, or a dimension of one operand that another factor has.
