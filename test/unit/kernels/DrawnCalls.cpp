@@ -428,49 +428,32 @@ Drawn cycledMomentum(Draw &draw, const std::string &kernel) {
            {"decay_step_size", int64_t(1)}}};
 }
 
-using DrawFunction = Drawn(Draw &, const std::string &);
-const std::map<std::string_view, DrawFunction *> functions = {{"elementwise", elementwise},
-                                                              {"matmul", matmul},
-                                                              {"linear_weight_grad", linearWeightGrad},
-                                                              {"attention", attention},
-                                                              {"attention_grad", attention},
-                                                              {"packed_attention", packedAttention},
-                                                              {"packed_attention_grad", packedAttention},
-                                                              {"transpose", transpose},
-                                                              {"slice", moved},
-                                                              {"pad", moved},
-                                                              {"concat", concat},
-                                                              {"reduce_sum", reduce},
-                                                              {"reduce_mean", reduce},
-                                                              {"reduce_max", reduce},
-                                                              {"softmax", alongAxis},
-                                                              {"softmax_grad", alongAxis},
-                                                              {"log_softmax", alongAxis},
-                                                              {"log_softmax_grad", alongAxis},
-                                                              {"cumsum", alongAxis},
-                                                              {"layer_norm", norm},
-                                                              {"layer_norm_grad", norm},
-                                                              {"rms_norm", norm},
-                                                              {"rms_norm_grad", norm},
-                                                              {"conv", conv},
-                                                              {"conv_input_grad", conv},
-                                                              {"conv_weight_grad", conv},
-                                                              {"max_pool", pool},
-                                                              {"average_pool", pool},
-                                                              {"max_pool_grad", pool},
-                                                              {"average_pool_grad", pool},
-                                                              {"gather", gather},
-                                                              {"gather_grad", gather},
-                                                              {"gather_elements", elementIndex},
-                                                              {"scatter_elements", elementIndex},
-                                                              {"arg_max", argMax},
-                                                              {"top_k", topK},
-                                                              {"cross_entropy", crossEntropy},
-                                                              {"cross_entropy_grad", crossEntropy},
-                                                              {"block_sum_squares", blockSumSquares},
-                                                              {"global_norm", globalNorm},
-                                                              {"learning_rate", learningRate},
-                                                              {"cycled_momentum", cycledMomentum}};
+struct Drawer {
+  Drawn (*draw)(Draw &, const std::string &);
+  std::vector<std::string_view> kernels;
+};
+const Drawer drawers[] = {{elementwise, {"elementwise"}},
+                          {matmul, {"matmul"}},
+                          {linearWeightGrad, {"linear_weight_grad"}},
+                          {attention, {"attention", "attention_grad"}},
+                          {packedAttention, {"packed_attention", "packed_attention_grad"}},
+                          {transpose, {"transpose"}},
+                          {moved, {"slice", "pad"}},
+                          {concat, {"concat"}},
+                          {reduce, {"reduce_sum", "reduce_mean", "reduce_max"}},
+                          {alongAxis, {"softmax", "softmax_grad", "log_softmax", "log_softmax_grad", "cumsum"}},
+                          {norm, {"layer_norm", "layer_norm_grad", "rms_norm", "rms_norm_grad"}},
+                          {conv, {"conv", "conv_input_grad", "conv_weight_grad"}},
+                          {pool, {"max_pool", "average_pool", "max_pool_grad", "average_pool_grad"}},
+                          {gather, {"gather", "gather_grad"}},
+                          {elementIndex, {"gather_elements", "scatter_elements"}},
+                          {argMax, {"arg_max"}},
+                          {topK, {"top_k"}},
+                          {crossEntropy, {"cross_entropy", "cross_entropy_grad"}},
+                          {blockSumSquares, {"block_sum_squares"}},
+                          {globalNorm, {"global_norm"}},
+                          {learningRate, {"learning_rate"}},
+                          {cycledMomentum, {"cycled_momentum"}}};
 
 AttributeValue drawAttribute(Draw &draw, const KernelRow &row, const AttributeRow &attribute) {
   switch (attribute.kind) {
@@ -515,8 +498,10 @@ DrawnCall drawByRow(Draw &draw, const KernelRow &row) {
 
 DrawnCall drawCall(const KernelRow &row, Random &random) {
   Draw draw(random);
-  const auto it = functions.find(row.name);
-  return it != functions.end() ? it->second(draw, std::string(row.name)) : drawByRow(draw, row);
+  for (const Drawer &drawer : drawers)
+    if (std::ranges::count(drawer.kernels, row.name))
+      return drawer.draw(draw, std::string(row.name));
+  return drawByRow(draw, row);
 }
 
 } // namespace ds::kernels::test
