@@ -1,7 +1,6 @@
 #include "kernels/Call.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <variant>
 
@@ -28,42 +27,28 @@ public:
   std::string check(std::string_view row, const Shape &shape) {
     if (row.empty())
       return {};
-    const std::vector<std::string_view> names = namesIn(row);
-    const bool hasRest = std::ranges::any_of(names, isRest);
+    const std::vector<SizeName> names = sizeNames(row);
+    const bool hasRest = std::ranges::any_of(names, &SizeName::isRest);
     if (hasRest ? shape.size() + 1 < names.size() : shape.size() != names.size())
       return expected(names);
     size_t d = 0;
-    for (std::string_view name : names) {
-      const size_t count = isRest(name) ? shape.size() + 1 - names.size() : 1;
+    for (const SizeName &name : names) {
+      const size_t count = name.isRest ? shape.size() + 1 - names.size() : 1;
       const Shape sizes(shape.begin() + int64_t(d), shape.begin() + int64_t(d + count));
       d += count;
-      if (isName(name) && known_.try_emplace(name, sizes).first->second != sizes)
+      if (name.isName() && known_.try_emplace(name.name, sizes).first->second != sizes)
         return expected(names);
     }
     return {};
   }
 
 private:
-  static bool isRest(std::string_view name) { return name.ends_with("..."); }
-  /// A size that is no name, such as ceil(n / block), is the kernel's to check.
-  static bool isName(std::string_view name) {
-    return std::ranges::all_of(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '.'; });
-  }
-  static std::vector<std::string_view> namesIn(std::string_view row) {
-    std::vector<std::string_view> names;
-    for (row = row.substr(1, row.size() - 2); !row.empty();) {
-      const size_t comma = row.find(", ");
-      names.push_back(row.substr(0, comma));
-      row.remove_prefix(comma == std::string_view::npos ? row.size() : comma + 2);
-    }
-    return names;
-  }
   /// "[4, cols]".
-  std::string expected(const std::vector<std::string_view> &names) const {
+  std::string expected(const std::vector<SizeName> &names) const {
     std::string text;
-    for (std::string_view name : names) {
-      const auto it = known_.find(name);
-      const std::string sizes = it == known_.end() ? std::string(name) : toString(it->second);
+    for (const SizeName &size : names) {
+      const auto it = known_.find(size.name);
+      const std::string sizes = it == known_.end() ? std::string(size.name) : toString(it->second);
       const std::string_view bare = it == known_.end() ? sizes : std::string_view(sizes).substr(1, sizes.size() - 2);
       text += (text.empty() || bare.empty() ? "" : ", ") + std::string(bare);
     }

@@ -49,6 +49,8 @@ public:
   }
 
   const KernelRow &row() const { return layout_.row(); }
+  /// What the row says of an operand.
+  const OperandRow &operandRow(size_t operand) const { return layout_[operand]; }
   /// Operands without the workspace.
   size_t operandCount() const { return layout_.size(); }
   /// The first operand that the row gives this name; a name that the call does not have is a mistake of ours.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <limits>
 
@@ -105,6 +106,24 @@ size_t countOf(const OperandRow &operand, const Attributes &attributes) {
 }
 
 } // namespace
+
+bool SizeName::isName() const {
+  return std::ranges::all_of(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '.'; });
+}
+
+std::vector<SizeName> sizeNames(std::string_view shape) {
+  std::vector<SizeName> names;
+  for (shape = shape.substr(1, shape.size() - 2); !shape.empty();) {
+    const size_t comma = shape.find(", ");
+    std::string_view name = shape.substr(0, comma);
+    const bool isWhole = name.ends_with('!');
+    if (isWhole)
+      name.remove_suffix(1);
+    names.push_back({name, name.ends_with("..."), isWhole});
+    shape.remove_prefix(comma == std::string_view::npos ? shape.size() : comma + 2);
+  }
+  return names;
+}
 
 CallLayout::CallLayout(const Invocation &invocation) : row_(findKernel(invocation.kernel)) {
   if (!row_)

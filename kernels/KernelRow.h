@@ -16,7 +16,8 @@
 //                 bool, i32, i64, f64
 //   shape       sizes by name, the same wherever the name stands: "[rows, cols]". One name may be "..." or "name...",
 //               any number of sizes. A size that is no name ("ceil(n / block)") is checked by the kernel itself. No
-//               brackets: the kernel checks the shape.
+//               brackets: the kernel checks the shape. Where the row's factors are namedFactors (Factors.h), a name is
+//               a factor, which passes from operands to results; "cols!", where it stands first: a whole one.
 //   if, unless  the operand is there if the attribute is (not) 0, "" or left out; "if epilogue=gelu" asks for one value
 //   by          there are as many operands as the attribute, a list, has entries
 //   over        the operand may lie in the memory of one of these, "dy|x", if shape and bytes of an element are the

@@ -13,7 +13,7 @@
 namespace ds::kernels {
 
 inline constexpr KernelRow kernelRows[] = {
-#define DS_KERNEL(name, factory, operands, attributes, check, cpuWorkspace, cudaWorkspace, flops, text)                \
+#define DS_KERNEL(name, factory, operands, attributes, check, factors, cpuWorkspace, cudaWorkspace, flops, text)       \
   RowReader::read(#name, operands, attributes),
 #include "kernels/Kernels.inc"
 #undef DS_KERNEL

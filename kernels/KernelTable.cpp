@@ -1,6 +1,7 @@
 #include "kernels/KernelTable.h"
 
 #include "kernels/Call.h"
+#include "kernels/Factors.h"
 #include "kernels/KernelRows.h"
 #include "kernels/WidenedCall.h"
 
@@ -9,8 +10,9 @@
 namespace ds::kernels {
 
 // The functions that the rows name. They are beside their kernels, in <op>_costs.cpp.
-#define DS_KERNEL(name, factory, operands, attributes, check, cpuWorkspace, cudaWorkspace, flops, text)                \
+#define DS_KERNEL(name, factory, operands, attributes, check, factors, cpuWorkspace, cudaWorkspace, flops, text)       \
   CheckOf check;                                                                                                       \
+  FactorsOf factors;                                                                                                   \
   WorkspaceOf cpuWorkspace, cudaWorkspace;                                                                             \
   FlopsOf flops;
 #include "kernels/Kernels.inc"
@@ -25,13 +27,14 @@ namespace {
 
 struct Functions {
   CheckOf *check;
+  FactorsOf *factors;
   WorkspaceOf *cpuWorkspace, *cudaWorkspace;
   FlopsOf *flops;
 };
 
 constexpr Functions kernelFunctions[] = {
-#define DS_KERNEL(name, factory, operands, attributes, check, cpuWorkspace, cudaWorkspace, flops, text)                \
-  {check, cpuWorkspace, cudaWorkspace, flops},
+#define DS_KERNEL(name, factory, operands, attributes, check, factors, cpuWorkspace, cudaWorkspace, flops, text)       \
+  {check, factors, cpuWorkspace, cudaWorkspace, flops},
 #include "kernels/Kernels.inc"
 #undef DS_KERNEL
 };
@@ -49,6 +52,13 @@ void requireCall(const Invocation &invocation, Device device) {
   if (device == Device::Cpu && isWidened(invocation))
     return; // the kernel gets float32 copies, and the workspace that they leave
   functionsOf(call.row()).check(call, device);
+}
+
+FactorMap factorsOf(const Invocation &invocation) {
+  const Call call(invocation);
+  FactorWriter writer(call);
+  functionsOf(call.row()).factors(writer);
+  return std::move(writer.map);
 }
 
 int64_t workspaceBytes(const Invocation &invocation, const WorkspaceLimits &limits) {

@@ -23,6 +23,19 @@ const KernelRow *findKernel(std::string_view name);
 /// All rows, in the order of Kernels.inc.
 std::span<const KernelRow> allKernels();
 
+/// A size in the shape of an operand, as its row names it.
+struct SizeName {
+  std::string_view name; ///< without the mark
+  bool isRest = false;   ///< "...", "name...": any number of sizes
+  bool isWhole = false;  ///< "name!"
+
+  /// A size that is no name, such as ceil(n / block), is the kernel's to check.
+  bool isName() const;
+};
+
+/// The sizes in "[rows, cols]".
+std::vector<SizeName> sizeNames(std::string_view shape);
+
 /// Which operand of a call is which of its row, and whether a workspace follows them.
 class CallLayout {
 public:
@@ -118,6 +131,11 @@ class Call;
 
 /// What a row's column of checks names: throws Error.
 using CheckOf = void(const Call &call, Device device);
+
+class FactorWriter;
+
+/// What a row's column of factors names (Factors.h).
+using FactorsOf = void(FactorWriter &to);
 
 /// What a row's columns of costs name. `call` has float32 where a CPU computes bfloat16 by it.
 using WorkspaceOf = int64_t(const CallTypes &call, const WorkspaceLimits &limits);

@@ -46,6 +46,11 @@ constexpr DS_HOST_DEVICE PhiloxBlock philoxElements(uint64_t stepKey, uint32_t m
   return philox({uint32_t(block), uint32_t(block >> 32), microbatch, opId}, stepKey);
 }
 
+/// The word of element `number`.
+constexpr DS_HOST_DEVICE uint32_t philoxElement(uint64_t stepKey, uint32_t microbatch, uint32_t opId, uint64_t number) {
+  return philoxElements(stepKey, microbatch, opId, number / 4)[number % 4];
+}
+
 /// An element is kept when its word is at least this: P(keep) = 1 - ratio to within 2^-32.
 constexpr DS_HOST_DEVICE uint64_t dropoutThreshold(double ratio) { return uint64_t(ratio * 4294967296.0); }
 

@@ -63,7 +63,7 @@ public:
 
   KernelCall matmul(MatmulOp op) const {
     auto call = writerOf(op);
-    call.with("trans_a", op.getTransposeLhs()).with("trans_b", op.getTransposeRhs()).with("pieces", target_.workers);
+    call.with("trans_a", op.getTransA()).with("trans_b", op.getTransB()).with("pieces", target_.workers);
     if (mayRound(op.getType()))
       call.with("tf32", true);
     return call.with("bias", bool(op.getBias())).call(op);
@@ -71,7 +71,7 @@ public:
 
   template <typename OpTy> KernelCall matmulGelu(OpTy op, StringRef epilogue) const {
     KernelWriter<"matmul"> call(op->getContext());
-    call.with("trans_a", op.getTransposeLhs()).with("trans_b", op.getTransposeRhs()).with("pieces", target_.workers);
+    call.with("trans_a", op.getTransA()).with("trans_b", op.getTransB()).with("pieces", target_.workers);
     if (mayRound(op.getResult().getType()))
       call.with("tf32", true);
     if constexpr (std::is_same_v<OpTy, MatmulGeluTanhOp>)
@@ -157,7 +157,7 @@ public:
   KernelCall adamw(AdamWOp op) const {
     auto call = writerOf(op);
     call.with("beta1", op.getBeta1()).with("beta2", op.getBeta2()).with("epsilon", op.getEpsilon());
-    call.with("weight_decay", op.getWeightDecay()).with("adam_w_mode", op.getDecoupled());
+    call.with("weight_decay", op.getWeightDecay()).with("adam_w_mode", op.getAdamWMode());
     call.with("cycled", bool(op.getMomentum()));
     const RankedTensorType type = typeOf(op.getParameterAttr());
     call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), type);
@@ -241,7 +241,7 @@ FailureOr<KernelCall> select(Operation *op, const Selector &select) {
       .Case([&](LinearWeightGradOp o) { return select.linearWeightGrad(o); })
       .Case<AttentionOp, AttentionGradOp, PackedAttentionOp, PackedAttentionGradOp>(
           [&](auto o) { return select.attention(o); })
-      .Case([&](TransposeOp o) { return writerOf(o).with("perm", o.getPermutation()).call(o); })
+      .Case([&](TransposeOp o) { return writerOf(o).with("perm", o.getPerm()).call(o); })
       .Case<ReduceSumOp, ReduceMeanOp, ReduceMaxOp>([&](auto o) { return select.reduction(o); })
       .Case<SoftmaxOp, SoftmaxGradOp, LogSoftmaxOp, LogSoftmaxGradOp, GatherOp, GatherGradOp, ConcatOp,
             GatherElementsOp>([&](auto o) { return select.alongAxis(o); })

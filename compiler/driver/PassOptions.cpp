@@ -59,7 +59,7 @@ InsertOptimizerOptions optimizerOptions(const config::Config &config) {
   options.beta2 = optimizer.beta2;
   options.epsilon = optimizer.epsilon;
   options.weightDecay = optimizer.weightDecay;
-  options.decoupled = optimizer.adamWMode;
+  options.adamWMode = optimizer.adamWMode;
   options.momentum = optimizer.momentum;
   options.nesterov = optimizer.nesterov;
   options.lrDecay = optimizer.lrDecay;

@@ -141,7 +141,7 @@ void readOptimizer(const Reader &reader, ConfigFile &config) {
                 {"beta2", betas[1]},
                 {"epsilon", parameter("eps", 1e-8)},
                 {"weight_decay", parameter("weight_decay", 0)},
-                {"decoupled", type == "adamw" || reader.flag("optimizer.params.adam_w_mode", true) ? 1 : 0}};
+                {"adam_w_mode", type == "adamw" || reader.flag("optimizer.params.adam_w_mode", true) ? 1 : 0}};
   } else if (type == "sgd") {
     config.optimizer = type;
     settings = {{"momentum", parameter("momentum", 0)},

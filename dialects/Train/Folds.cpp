@@ -65,14 +65,14 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
 }
 
 OpFoldResult TransposeOp::fold(FoldAdaptor) {
-  ArrayRef<int64_t> permutation = getPermutation();
+  ArrayRef<int64_t> permutation = getPerm();
   if (llvm::all_of(llvm::enumerate(permutation), [](auto dim) { return int64_t(dim.index()) == dim.value(); }))
     return getInput();
   if (auto inner = getInput().getDefiningOp<TransposeOp>()) {
     SmallVector<int64_t> composed;
     for (int64_t dim : permutation)
-      composed.push_back(inner.getPermutation()[dim]);
-    setPermutation(composed);
+      composed.push_back(inner.getPerm()[dim]);
+    setPerm(composed);
     setOperand(inner.getInput());
     return getResult();
   }

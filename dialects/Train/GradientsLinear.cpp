@@ -22,7 +22,7 @@ static Value asMatrix(ImplicitLocOpBuilder &b, Value value) {
 LogicalResult MatmulOp::buildGradient(OpBuilder &plain, ValueRange gradients, const BitVector &needed, Gradients &out) {
   ImplicitLocOpBuilder b(getLoc(), plain);
   Value lhs = getLhs(), rhs = getRhs(), gradient = gradients[0];
-  const bool tl = getTransposeLhs(), tr = getTransposeRhs();
+  const bool tl = getTransA(), tr = getTransB();
   if (getBias() && needed[2])
     out[2] = sumTo(b, gradient, shapeOf(getBias()));
   // A matrix on the right (a linear layer): all leading dimensions are rows, and the weight's gradient is one product.

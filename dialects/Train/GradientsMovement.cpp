@@ -18,8 +18,8 @@ DS_GRADIENT(ReshapeOp) {
 
 DS_GRADIENT(TransposeOp) {
   ImplicitLocOpBuilder b(getLoc(), plain);
-  SmallVector<int64_t> inverse(getPermutation().size());
-  for (auto [to, from] : llvm::enumerate(getPermutation()))
+  SmallVector<int64_t> inverse(getPerm().size());
+  for (auto [to, from] : llvm::enumerate(getPerm()))
     inverse[from] = to;
   if (needed[0])
     out[0] = TransposeOp::create(b, gradients[0], inverse);

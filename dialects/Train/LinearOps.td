@@ -20,10 +20,10 @@ def Train_MatmulOp
     - (matmul_c5) `wide`, which leaves the sums in f32, is for operands of 16 bits.
   }];
   let arguments = (ins Train_FloatTensor:$lhs, Train_FloatTensor:$rhs, Optional<Train_FloatTensor>:$bias,
-                       UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs, UnitAttr:$wide);
+                       UnitAttr:$trans_a, UnitAttr:$trans_b, UnitAttr:$wide);
   let results = (outs Train_FloatTensor:$result);
   let assemblyFormat = [{
-    $lhs (`transposed` $transpose_lhs^)? `,` $rhs (`transposed` $transpose_rhs^)? (`bias` $bias^)? attr-dict
+    $lhs (`transposed` $trans_a^)? `,` $rhs (`transposed` $trans_b^)? (`bias` $bias^)? attr-dict
     `:` functional-type(operands, results)
   }];
 }
@@ -38,10 +38,10 @@ def Train_MatmulGeluTanhOp : Train_PureOp<"matmul_gelu_tanh"> {
     - (matmul_gelu_tanh_c1) those of train.matmul.
   }];
   let arguments = (ins Train_FloatTensor:$lhs, Train_FloatTensor:$rhs, Optional<Train_FloatTensor>:$bias,
-                       UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+                       UnitAttr:$trans_a, UnitAttr:$trans_b);
   let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$product);
   let assemblyFormat = [{
-    $lhs (`transposed` $transpose_lhs^)? `,` $rhs (`transposed` $transpose_rhs^)? (`bias` $bias^)? attr-dict
+    $lhs (`transposed` $trans_a^)? `,` $rhs (`transposed` $trans_b^)? (`bias` $bias^)? attr-dict
     `:` functional-type(operands, results)
   }];
 }
@@ -56,10 +56,10 @@ def Train_MatmulGeluTanhGradOp : Train_PureOp<"matmul_gelu_tanh_grad"> {
     - (matmul_gelu_tanh_grad_c1) those of train.matmul; `input` has the type of the result.
   }];
   let arguments = (ins Train_FloatTensor:$lhs, Train_FloatTensor:$rhs, Train_FloatTensor:$input,
-                       UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+                       UnitAttr:$trans_a, UnitAttr:$trans_b);
   let results = (outs Train_FloatTensor:$result);
   let assemblyFormat = [{
-    $lhs (`transposed` $transpose_lhs^)? `,` $rhs (`transposed` $transpose_rhs^)? `of` $input attr-dict
+    $lhs (`transposed` $trans_a^)? `,` $rhs (`transposed` $trans_b^)? `of` $input attr-dict
     `:` functional-type(operands, results)
   }];
 }

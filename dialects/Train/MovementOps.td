@@ -34,14 +34,14 @@ def Train_ReshapeOp : Train_MovementOp<"reshape"> {
 def Train_TransposeOp : Train_MovementOp<"transpose"> {
   let summary = "permute dimensions";
   let description = [{
-    Result dimension i is input dimension `permutation[i]`. Cf. torch.permute.
+    Result dimension i is input dimension `perm[i]`. Cf. torch.permute.
 
     **Constraints**
-    - (transpose_c1) `permutation` holds each dimension of `input` once.
+    - (transpose_c1) `perm` holds each dimension of `input` once.
   }];
-  let arguments = (ins Train_Tensor:$input, DenseI64ArrayAttr:$permutation);
+  let arguments = (ins Train_Tensor:$input, DenseI64ArrayAttr:$perm);
   let results = (outs Train_Tensor:$result);
-  let assemblyFormat = "$input `by` $permutation attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$input `by` $perm attr-dict `:` functional-type(operands, results)";
   let hasFolder = 1;
 }
 

@@ -15,10 +15,10 @@ class Train_UpdateOp<string mnemonic, dag state, dag hyper>
 def Train_AdamWOp : Train_UpdateOp<"adamw",
     (ins FlatSymbolRefAttr:$first_moment, FlatSymbolRefAttr:$second_moment),
     (ins Optional<Train_F64Scalar>:$momentum, F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$weight_decay,
-         BoolAttr:$decoupled)> {
+         BoolAttr:$adam_w_mode)> {
   let summary = "Adam with decoupled weight decay";
   let description = [{
-    Loshchilov and Hutter 2019; torch.optim.AdamW (`decoupled`) or torch.optim.Adam. The gradient is multiplied by `clip`
+    Loshchilov and Hutter 2019; torch.optim.AdamW (`adam_w_mode`) or torch.optim.Adam. The gradient is multiplied by `clip`
     first, and 0 is no update; `step` counts the updates done before this one. `beta1` of this update is `momentum` where there is one.
 
     **Constraints**

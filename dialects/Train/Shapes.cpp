@@ -61,7 +61,7 @@ LogicalResult ReshapeOp::inferReturnTypes(MLIRContext *, Where location, Adaptor
 }
 
 LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
-  ArrayRef<int64_t> permutation = adaptor.getPermutation(), shape = shapeOf(adaptor.getInput());
+  ArrayRef<int64_t> permutation = adaptor.getPerm(), shape = shapeOf(adaptor.getInput());
   SmallVector<bool> seen(shape.size(), false);
   SmallVector<int64_t> result;
   for (int64_t dim : permutation) {
@@ -196,15 +196,15 @@ static LogicalResult inferProduct(Where location, Adaptor adaptor, Value bias, b
                              " must have two or more dimensions and one element type");
   auto rows = [](RankedTensorType t, bool transposed) { return t.getDimSize(t.getRank() - (transposed ? 1 : 2)); };
   auto columns = [](RankedTensorType t, bool transposed) { return t.getDimSize(t.getRank() - (transposed ? 2 : 1)); };
-  const bool transposeLhs = adaptor.getTransposeLhs(), transposeRhs = adaptor.getTransposeRhs();
-  if (columns(lhs, transposeLhs) != rows(rhs, transposeRhs)) // matmul_c2
-    return emitOptionalError(location, "contracted dimensions differ: ", columns(lhs, transposeLhs), " of ", lhs,
-                             " and ", rows(rhs, transposeRhs), " of ", rhs);
+  const bool transA = adaptor.getTransA(), transB = adaptor.getTransB();
+  if (columns(lhs, transA) != rows(rhs, transB)) // matmul_c2
+    return emitOptionalError(location, "contracted dimensions differ: ", columns(lhs, transA), " of ", lhs, " and ",
+                             rows(rhs, transB), " of ", rhs);
   auto shape = broadcastShapes(lhs.getShape().drop_back(2), rhs.getShape().drop_back(2));
   if (!shape) // matmul_c3
     return emitOptionalError(location, "leading dimensions of ", lhs, " and ", rhs, " do not broadcast");
-  shape->push_back(rows(lhs, transposeLhs));
-  shape->push_back(columns(rhs, transposeRhs));
+  shape->push_back(rows(lhs, transA));
+  shape->push_back(columns(rhs, transB));
   if (bias && tensor(bias) != RankedTensorType::get(shape->back(), lhs.getElementType())) // matmul_c4
     return emitOptionalError(location, "bias ", bias.getType(), " must be a vector of ", shape->back(), " ",
                              lhs.getElementType());

@@ -8,7 +8,7 @@
 namespace ds::kernels {
 
 // make<Factory> (fast) and make<Factory>Reference (obvious) of every row, each in its own file; some rows share one.
-#define DS_KERNEL(name, factory, operands, attributes, check, cpuWorkspace, cudaWorkspace, flops, text)                \
+#define DS_KERNEL(name, factory, operands, attributes, check, factors, cpuWorkspace, cudaWorkspace, flops, text)       \
   std::unique_ptr<Kernel> make##factory(const Invocation &, const BuildOptions &);                                     \
   std::unique_ptr<Kernel> make##factory##Reference(const Invocation &, const BuildOptions &);
 #include "kernels/Kernels.inc"
@@ -28,7 +28,7 @@ template <> constexpr Factory narrowKernel<makeMatmul> = makeBf16Matmul;
 const KernelRegistry &cpuKernels() {
   static const KernelRegistry registry = [] {
     KernelRegistry kernels;
-#define DS_KERNEL(name, factory, operands, attributes, check, cpuWorkspace, cudaWorkspace, flops, text)                \
+#define DS_KERNEL(name, factory, operands, attributes, check, factors, cpuWorkspace, cudaWorkspace, flops, text)       \
   kernels.add(#name, kernel<#name>.computes() ? Factory(widened<make##factory, narrowKernel<make##factory>>)           \
                                               : Factory(make##factory));
 #include "kernels/Kernels.inc"
@@ -41,7 +41,7 @@ const KernelRegistry &cpuKernels() {
 const KernelRegistry &cpuReferenceKernels() {
   static const KernelRegistry registry = [] {
     KernelRegistry kernels;
-#define DS_KERNEL(name, factory, operands, attributes, check, cpuWorkspace, cudaWorkspace, flops, text)                \
+#define DS_KERNEL(name, factory, operands, attributes, check, factors, cpuWorkspace, cudaWorkspace, flops, text)       \
   kernels.add(#name, kernel<#name>.computes() ? Factory(widened<make##factory##Reference>)                             \
                                               : Factory(make##factory##Reference));
 #include "kernels/Kernels.inc"

@@ -27,8 +27,12 @@ public:
     const int64_t total = call_.data.outer * call_.count;
     parallelFor(context, piecesOf(total, rows_), [&](int64_t piece, int) {
       for (int64_t row = piece * rows_; row < std::min((piece + 1) * rows_, total); ++row) {
-        const int64_t from = row / call_.count * call_.data.length + call_.row(operands[1], row % call_.count);
-        std::memcpy(y + row * rowBytes_, data + from * rowBytes_, size_t(rowBytes_));
+        const int64_t from = call_.row(operands[1], row % call_.count);
+        if (call_.has(from))
+          std::memcpy(y + row * rowBytes_, data + (row / call_.count * call_.data.length + from) * rowBytes_,
+                      size_t(rowBytes_));
+        else
+          std::memset(y + row * rowBytes_, 0, size_t(rowBytes_));
       }
     });
     return Status::success();

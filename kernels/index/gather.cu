@@ -1,5 +1,5 @@
 // gather: y = numpy.take(data, indices, axis). Rows of `inner` elements are copied in units as wide as their addresses
-// allow. A row whose index is refused is left as it is.
+// allow; those of other parts of a table are 0. A row whose index is refused is left as it is.
 #include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/index/gather_call.h"
@@ -11,16 +11,17 @@ namespace ds::kernels::cuda {
 
 namespace {
 
-/// data [outer, length, units], y [outer, count, units], units of T.
+/// data [outer, length, units], y [outer, count, units], units of T; data are rows of a table, from `first` on.
 template <typename T>
 __global__ void __launch_bounds__(blockThreads)
-    gatherKernel(const T *data, const Indices indices, T *y, int64_t outer, int64_t length, int64_t units) {
+    gatherKernel(const T *data, const Indices indices, T *y, int64_t outer, int64_t length, int64_t units,
+                 int64_t whole, int64_t first) {
   const int64_t stride = int64_t(gridDim.x) * blockDim.x, total = outer * indices.count * units;
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += stride) {
     const int64_t row = i / units, unit = i % units;
-    const int64_t from = indices.row(row % indices.count, length);
-    if (from >= 0)
-      y[i] = data[(row / indices.count * length + from) * units + unit];
+    const int64_t named = indices.row(row % indices.count, whole), from = named - first;
+    if (named >= 0)
+      y[i] = from >= 0 && from < length ? data[(row / indices.count * length + from) * units + unit] : T{};
   }
 }
 
@@ -45,10 +46,10 @@ std::unique_ptr<Kernel> makeGather(const Invocation &invocation, const BuildOpti
           const int64_t units = rowBytes / unitBytes;
           launch<gatherKernel<T>>(blocksFor(call.data.outer * call.count * units), blockThreads, streamOf(context),
                                   at<const T>(operands, 0), indices, at<T>(operands, 2), call.data.outer,
-                                  call.data.length, units);
+                                  call.data.length, units, call.whole, call.first);
         });
       },
-      indexRefusal("gather", call.data.length));
+      indexRefusal("gather", call.whole));
 }
 
 } // namespace ds::kernels::cuda

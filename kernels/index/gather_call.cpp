@@ -12,15 +12,23 @@ GatherCall::GatherCall(const Call &call, std::string_view dataOperand, std::stri
   data = viewAlong(shape, axis);
   count = call.elements("indices");
   indexType = call.dtype("indices");
+  const Shape table = call.has("whole") ? call.integers("whole") : Shape{data.length};
+  const Shape begin = call.has("first") ? call.integers("first") : Shape{0};
+  call.require(table.size() == 1 && begin.size() == 1, "attributes 'whole' and 'first' have one entry, for the axis");
+  whole = table[0];
+  first = begin[0];
+  call.require(first >= 0 && whole >= data.length && first <= whole - data.length,
+               std::to_string(data.length) + " rows from " + std::to_string(first) + " on do not lie in a table of " +
+                   std::to_string(whole));
 }
 
 Status GatherCall::check(const char *kernel, const void *indices) const noexcept {
   for (int64_t k = 0; k < count; ++k) {
     const int64_t index = indexAt(indices, indexType, k);
-    if (index < -data.length || index >= data.length)
+    if (index < -whole || index >= whole)
       return Status::failure("kernel '%s': index %lld at position %lld is out of range [%lld, %lld)", kernel,
-                             static_cast<long long>(index), static_cast<long long>(k),
-                             static_cast<long long>(-data.length), static_cast<long long>(data.length));
+                             static_cast<long long>(index), static_cast<long long>(k), static_cast<long long>(-whole),
+                             static_cast<long long>(whole));
   }
   return Status::success();
 }

@@ -16,13 +16,15 @@ struct GatherCall {
   AxisView data;
   int64_t count;
   DType indexType;
+  int64_t whole, first; ///< rows of the table that data is a part of, and which of them is data's first
 
-  /// Row of data that index k names.
+  /// Row of data that index k names; outside of [0, length) where another part has it.
   int64_t row(const void *indices, int64_t k) const {
     const int64_t index = indexAt(indices, indexType, k);
-    return index < 0 ? index + data.length : index;
+    return (index < 0 ? index + whole : index) - first;
   }
-  /// Whether all indices lie in [-length, length).
+  bool has(int64_t row) const { return row >= 0 && row < data.length; }
+  /// Whether all indices lie in [-whole, whole).
   Status check(const char *kernel, const void *indices) const noexcept;
 };
 

@@ -58,7 +58,8 @@ private:
     for (int64_t row = 0; row < call_.data.length; ++row)
       std::fill(ddata + row * inner + begin, ddata + row * inner + end, T(0));
     for (int64_t k = 0; k < call_.count; ++k)
-      add(dy + k * inner + begin, ddata + call_.row(indices, k) * inner + begin, end - begin);
+      if (const int64_t row = call_.row(indices, k); call_.has(row))
+        add(dy + k * inner + begin, ddata + row * inner + begin, end - begin);
   }
 
   static void add(const T *from, T *to, int64_t count) {

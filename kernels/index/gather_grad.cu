@@ -43,7 +43,8 @@ __device__ int blockScan(int value, int &total) {
 /// dy [outer, count, inner], ddata [outer, length, inner]; gridDim.x tiles of rows, y of columns, z of outer.
 template <typename T, typename G>
 __global__ void __launch_bounds__(blockThreads)
-    gatherGradKernel(const T *dy, const Indices indices, G *ddata, int64_t outer, int64_t length, int64_t inner) {
+    gatherGradKernel(const T *dy, const Indices indices, G *ddata, int64_t outer, int64_t length, int64_t inner,
+                     int64_t whole, int64_t first) {
   using S = Sum<T>;
   constexpr int rows = tileRows<S>;
   __shared__ S sums[rows][tileCols];
@@ -59,7 +60,8 @@ __global__ void __launch_bounds__(blockThreads)
       int mine = 0;
       for (int j = 0; j < perThread; ++j) {
         const int64_t k = start + threadIdx.x * perThread + j;
-        own[j] = k < indices.count ? indices.row(k, length) - firstRow : -1; // a refused one is no row
+        // A refused one is no row, and -1; nor are those of other parts of a table.
+        own[j] = k < indices.count ? indices.row(k, whole) - first - firstRow : -1;
         if (own[j] < 0 || own[j] >= rows)
           own[j] = -1;
         mine += own[j] >= 0;
@@ -101,9 +103,9 @@ std::unique_ptr<Kernel> makeGatherGrad(const Invocation &invocation, const Build
           const dim3 grid(unsigned((length + tileRows<Sum<T>> - 1) / tileRows<Sum<T>>),
                           unsigned((inner + tileCols - 1) / tileCols), blocksFor(outer, (outer + 65534) / 65535));
           launch<gatherGradKernel<T, G>>(grid, blockThreads, streamOf(context), at<const T>(operands, 0), indices,
-                                         at<G>(operands, 2), outer, length, inner);
+                                         at<G>(operands, 2), outer, length, inner, call.whole, call.first);
         },
-        indexRefusal("gather_grad", call.data.length));
+        indexRefusal("gather_grad", call.whole));
   });
 }
 

@@ -20,8 +20,8 @@ public:
     std::fill_n(ddata, outer * length * inner, T(0));
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t k = 0; k < call_.count; ++k)
-        for (int64_t i = 0; i < inner; ++i)
-          ddata[(o * length + call_.row(operands[1], k)) * inner + i] += dy[(o * call_.count + k) * inner + i];
+        for (int64_t i = 0, row = call_.row(operands[1], k); call_.has(row) && i < inner; ++i)
+          ddata[(o * length + row) * inner + i] += dy[(o * call_.count + k) * inner + i];
     return Status::success();
   }
 

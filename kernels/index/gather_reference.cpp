@@ -19,10 +19,14 @@ public:
     const auto [outer, length, inner] = call_.data;
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t k = 0; k < call_.count; ++k)
-        for (int64_t i = 0; i < inner; ++i)
-          std::memcpy(y + ((o * call_.count + k) * inner + i) * elementBytes_,
-                      data + ((o * length + call_.row(operands[1], k)) * inner + i) * elementBytes_,
-                      size_t(elementBytes_));
+        for (int64_t i = 0; i < inner; ++i) {
+          const int64_t row = call_.row(operands[1], k);
+          char *to = y + ((o * call_.count + k) * inner + i) * elementBytes_;
+          if (call_.has(row))
+            std::memcpy(to, data + ((o * length + row) * inner + i) * elementBytes_, size_t(elementBytes_));
+          else
+            std::memset(to, 0, size_t(elementBytes_));
+        }
     return Status::success();
   }
 

@@ -11,9 +11,6 @@ namespace ds::kernels {
 
 namespace {
 
-/// Elements of one piece, a multiple of the four of a Philox block.
-constexpr int64_t grain = 16384;
-
 template <typename T> class Dropout : public Kernel {
 public:
   explicit Dropout(const DropoutCall &call) : call_(call) {}
@@ -22,14 +19,13 @@ public:
     const auto *x = static_cast<const T *>(operands[0]);
     auto *y = static_cast<T *>(operands[1]);
     const uint64_t key = philoxStepKey(context.seed, context.step);
-    parallelFor(context, piecesOf(call_.elements, grain), [&](int64_t piece, int) {
-      const int64_t first = piece * grain, count = std::min(grain, call_.elements - first);
+    forEachRun(context, call_.numbers, call_.elements, [&](int64_t first, int64_t count, uint64_t number) {
       if (call_.threshold == 0) // all kept
         std::copy_n(x + first, count, y + first);
       else if (call_.threshold > UINT32_MAX) // none
         std::fill_n(y + first, count, T(0));
       else
-        run_(x + first, y + first, count, key, uint32_t(context.microbatch), call_.opId, uint64_t(first / 4),
+        run_(x + first, y + first, count, key, uint32_t(context.microbatch), call_.opId, number,
              uint32_t(call_.threshold - 1), T(call_.scale));
     });
     return Status::success();

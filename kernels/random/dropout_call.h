@@ -1,15 +1,15 @@
 //===- dropout_call.h - the call of dropout ------------------------------===//
 #pragma once
 
-#include "kernels/Call.h"
 #include "kernels/Philox.h"
+#include "kernels/random/element_numbers_call.h"
 
 #include <cstdint>
 
 namespace ds::kernels {
 
 struct DropoutCall {
-  explicit DropoutCall(const Call &call) {
+  explicit DropoutCall(const Call &call) : numbers(call, call.shape("x")) {
     elements = call.elements("x");
     dtype = call.dtype();
     const double ratio = call.numberIn("ratio", 0, 1);
@@ -19,6 +19,7 @@ struct DropoutCall {
     scale = threshold == 0 || ratio >= 1 ? 1 : 1 / (1 - ratio);
   }
 
+  ElementNumbers numbers;
   int64_t elements = 0;
   DType dtype = DType::F32;
   uint32_t opId = 0;

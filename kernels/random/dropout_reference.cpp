@@ -14,8 +14,8 @@ public:
     auto *y = static_cast<T *>(operands[1]);
     const uint64_t key = philoxStepKey(context.seed, context.step);
     for (int64_t i = 0; i < call_.elements; ++i) {
-      const PhiloxBlock words = philoxElements(key, uint32_t(context.microbatch), call_.opId, uint64_t(i) / 4);
-      y[i] = words[size_t(i % 4)] >= call_.threshold ? x[i] * T(call_.scale) : T(0);
+      const uint32_t word = philoxElement(key, uint32_t(context.microbatch), call_.opId, uint64_t(call_.numbers.at(i)));
+      y[i] = word >= call_.threshold ? x[i] * T(call_.scale) : T(0);
     }
     return Status::success();
   }

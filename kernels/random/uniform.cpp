@@ -2,17 +2,12 @@
 // workers nor on how the tensor is cut.
 #include "kernels/random/uniform_call.h"
 
-#include <algorithm>
-
 #define DS_LOOPS "kernels/random/uniform_loops.h"
 #include "kernels/cpu/ForEachIsa.h"
 
 namespace ds::kernels {
 
 namespace {
-
-/// Elements of one piece, a multiple of the four of a Philox block.
-constexpr int64_t grain = 16384;
 
 template <typename T> class Uniform : public Kernel {
 public:
@@ -21,9 +16,8 @@ public:
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     auto *y = static_cast<T *>(operands[0]);
     const uint64_t key = philoxStepKey(context.seed, context.step);
-    parallelFor(context, piecesOf(call_.elements, grain), [&](int64_t piece, int) {
-      const int64_t first = piece * grain, count = std::min(grain, call_.elements - first);
-      run_(y + first, count, key, uint32_t(context.microbatch), call_.opId, uint64_t(first / 4));
+    forEachRun(context, call_.numbers, call_.elements, [&](int64_t first, int64_t count, uint64_t number) {
+      run_(y + first, count, key, uint32_t(context.microbatch), call_.opId, number);
     });
     return Status::success();
   }

@@ -1,6 +1,6 @@
 // uniform: numbers in [0, 1), drawn by Philox.h from (seed, step, micro-batch, op_id, element): those of the CPU, bit
-// by bit. A thread makes the four elements of a Philox block. The step is read from device memory, so that a captured
-// launch draws anew each step.
+// by bit. A thread makes the four elements of a Philox block; of a part, where blocks may be cut, it draws one for each
+// element. The step is read from device memory, so that a captured launch draws anew each step.
 #include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/random/uniform_call.h"
@@ -9,25 +9,29 @@ namespace ds::kernels::cuda {
 
 namespace {
 
-template <typename T>
+template <typename T, bool isPart>
 __global__ void __launch_bounds__(blockThreads)
-    uniformKernel(T *y, int64_t elements, uint64_t seed, const uint64_t *step, uint32_t microbatch, uint32_t opId) {
+    uniformKernel(T *y, int64_t elements, uint64_t seed, const uint64_t *step, uint32_t microbatch, uint32_t opId,
+                  const __grid_constant__ ElementNumbers numbers) {
   const uint64_t key = philoxStepKey(seed, *step);
   const int64_t stride = int64_t(gridDim.x) * blockDim.x;
   for (int64_t block = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; block * 4 < elements; block += stride) {
-    const PhiloxBlock words = philoxElements(key, microbatch, opId, uint64_t(block));
+    PhiloxBlock words = philoxElements(key, microbatch, opId, uint64_t(block));
     for (int j = 0; j < 4; ++j)
-      if (const int64_t i = block * 4 + j; i < elements)
+      if (const int64_t i = block * 4 + j; i < elements) {
+        if constexpr (isPart)
+          words.words[j] = philoxElement(key, microbatch, opId, uint64_t(numbers.at(i)));
         y[i] = uniformOf<T>(words.words[j]);
+      }
   }
 }
 
-template <typename T> std::unique_ptr<Kernel> make(const Invocation &invocation, const UniformCall &call) {
+template <typename T, bool isPart> std::unique_ptr<Kernel> make(const Invocation &invocation, const UniformCall &call) {
   return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {
     if (call.elements > 0)
-      launch<uniformKernel<T>>(blocksFor((call.elements + 3) / 4), blockThreads, streamOf(context), at<T>(operands, 0),
-                               call.elements, context.seed, context.stream->step, uint32_t(context.microbatch),
-                               call.opId);
+      launch<uniformKernel<T, isPart>>(blocksFor((call.elements + 3) / 4), blockThreads, streamOf(context),
+                                       at<T>(operands, 0), call.elements, context.seed, context.stream->step,
+                                       uint32_t(context.microbatch), call.opId, call.numbers);
   });
 }
 
@@ -35,7 +39,9 @@ template <typename T> std::unique_ptr<Kernel> make(const Invocation &invocation,
 
 std::unique_ptr<Kernel> makeUniform(const Invocation &invocation, const BuildOptions &) {
   const UniformCall call{Call(invocation)};
-  return call.dtype == DType::F32 ? make<float>(invocation, call) : make<double>(invocation, call);
+  if (call.numbers.isWhole())
+    return call.dtype == DType::F32 ? make<float, false>(invocation, call) : make<double, false>(invocation, call);
+  return call.dtype == DType::F32 ? make<float, true>(invocation, call) : make<double, true>(invocation, call);
 }
 
 } // namespace ds::kernels::cuda

@@ -1,8 +1,8 @@
 //===- uniform_call.h - the call of uniform ------------------------------===//
 #pragma once
 
-#include "kernels/Call.h"
 #include "kernels/Philox.h"
+#include "kernels/random/element_numbers_call.h"
 
 #include <cstdint>
 
@@ -10,8 +10,10 @@ namespace ds::kernels {
 
 struct UniformCall {
   explicit UniformCall(const Call &call)
-      : elements(call.elements("y")), dtype(call.dtype()), opId(uint32_t(call.integerIn("op_id", 0, UINT32_MAX))) {}
+      : numbers(call, call.shape("y")), elements(call.elements("y")), dtype(call.dtype()),
+        opId(uint32_t(call.integerIn("op_id", 0, UINT32_MAX))) {}
 
+  ElementNumbers numbers;
   int64_t elements;
   DType dtype;
   uint32_t opId;

@@ -12,8 +12,8 @@ public:
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     const uint64_t key = philoxStepKey(context.seed, context.step);
     for (int64_t i = 0; i < call_.elements; ++i) {
-      const PhiloxBlock words = philoxElements(key, uint32_t(context.microbatch), call_.opId, uint64_t(i) / 4);
-      static_cast<T *>(operands[0])[i] = uniformOf<T>(words[size_t(i % 4)]);
+      const uint32_t word = philoxElement(key, uint32_t(context.microbatch), call_.opId, uint64_t(call_.numbers.at(i)));
+      static_cast<T *>(operands[0])[i] = uniformOf<T>(word);
     }
     return Status::success();
   }

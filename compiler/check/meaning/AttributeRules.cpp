@@ -8,22 +8,10 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
-#include <utility>
 
 namespace ds::check {
 
 namespace {
-
-/// Names that differ: the kernel's, and the reference program's.
-constexpr std::pair<std::string_view, std::string_view> renamed[] = {
-    {"perm", "permutation"}, {"adam_w_mode", "decoupled"}, {"trans_a", "transpose_lhs"}, {"trans_b", "transpose_rhs"}};
-
-std::string_view referenceName(std::string_view name) {
-  for (auto [kernel, reference] : renamed)
-    if (kernel == name)
-      return reference;
-  return name;
-}
 
 /// Attributes of ops that kernels do not have, because the shapes and types of the results say the same, which
 /// OperandRules.cpp compares: padding at the high end, the shape that a gradient has, the length of a slice, how many
@@ -31,9 +19,8 @@ std::string_view referenceName(std::string_view name) {
 constexpr std::string_view saidByResults[] = {"high", "shape", "sizes", "k", "wide", "element_type", "heads"};
 
 /// Flags that the reference program leaves out where they are off.
-constexpr std::string_view flags[] = {"transpose_lhs", "transpose_rhs",   "causal",    "nesterov",
-                                      "last",          "smallest",        "exclusive", "decoupled",
-                                      "reverse",       "bias_correction", "bshd",      "transposed"};
+constexpr std::string_view flags[] = {"trans_a",   "trans_b",     "causal",  "nesterov",        "last", "smallest",
+                                      "exclusive", "adam_w_mode", "reverse", "bias_correction", "bshd", "transposed"};
 
 bool isIn(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -56,7 +43,7 @@ bool isOn(const proto::Attribute &attribute) {
 /// Whether a kernel may have an attribute that its op lacks.
 bool isAllowed(const proto::Plan &plan, std::string_view kernel, const proto::Attribute &attribute) {
   const std::string_view name = attribute.name();
-  if (isIn(flags, referenceName(name)) || name == "epilogue" || name == "dbias")
+  if (isIn(flags, name) || name == "epilogue" || name == "dbias")
     return !isOn(attribute); // off, as where an op does not say it
   if (name == "bias" || name == "mask" || name == "cycled" || name == "residual")
     return true; // says whether an operand is there; the kernel's row and the op's operands decide that
@@ -74,13 +61,13 @@ bool isAllowed(const proto::Plan &plan, std::string_view kernel, const proto::At
 
 void requireAttributes(const proto::Plan &plan, const proto::KernelCommand &kernel, const proto::ReferenceOp &op) {
   for (const proto::Attribute &attribute : kernel.attributes()) {
-    const proto::Attribute *said = attributeOf(op, referenceName(attribute.name()));
+    const proto::Attribute *said = attributeOf(op, attribute.name());
     const bool isNorm = kernel.kernel() == "global_norm"; // of parts of the blocks that the op has
     if (said && !isNorm ? !sameValue(attribute, *said) : !isAllowed(plan, kernel.kernel(), attribute))
       throw Mismatch{"its attribute " + attribute.name() + " is not that of " + titleOf(op)};
   }
   for (const proto::Attribute &said : op.attributes()) {
-    const auto isSame = [&](const proto::Attribute &own) { return referenceName(own.name()) == said.name(); };
+    const auto isSame = [&](const proto::Attribute &own) { return own.name() == said.name(); };
     const bool isMissing = std::ranges::none_of(kernel.attributes(), isSame);
     if (isMissing && !isIn(saidByResults, said.name()) && !(isIn(flags, said.name()) && !isOn(said)))
       throw Mismatch{"it lacks attribute " + said.name() + " of " + titleOf(op)};

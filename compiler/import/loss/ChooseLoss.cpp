@@ -219,7 +219,7 @@ static Origin originOf(mlir::Value value, std::optional<size_t> classes) {
       return origin;
     if (auto transpose = dyn_cast<train::TransposeOp>(op)) {
       if (classes)
-        classes = size_t(transpose.getPermutation()[*classes]);
+        classes = size_t(transpose.getPerm()[*classes]);
     } else if (auto view = dyn_cast<train::ReshapeOp>(op)) {
       const auto from = view.getInput().getType().getShape(), to = view.getType().getShape();
       const bool keepsRows = classes && !from.empty() && *classes + 1 == to.size() && from.back() == to.back();

@@ -86,7 +86,7 @@ void attention(Node &node) {
                   " do not fit each other");
   const double scale = node.floatAttr("scale", 1 / std::sqrt(double(q.shape[3])));
   const double cap = node.floatAttr("softcap", 0);
-  const mlir::NamedAttribute transposed = node.builder().getNamedAttr("transpose_rhs", node.builder().getUnitAttr());
+  const mlir::NamedAttribute transposed = node.builder().getNamedAttr("trans_b", node.builder().getUnitAttr());
   const mlir::Value left = node.operand(q), right = node.operand(k);
   Value scores = Value::of(node.create<train::MatmulOp>({left, right}, {transposed}).getResult());
   scores = timesNumber(node, scores, scale);

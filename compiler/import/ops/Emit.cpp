@@ -48,7 +48,7 @@ Value transpose(Node &node, const Value &input, const std::vector<int64_t> &perm
   if (std::is_sorted(moving.begin(), moving.end()))
     return reshape(node, input, shape);
   return Value::of(
-      node.create<train::TransposeOp>({node.operand(input)}, {node.list("permutation", permutation)}).getResult());
+      node.create<train::TransposeOp>({node.operand(input)}, {node.list("perm", permutation)}).getResult());
 }
 
 Value broadcastTo(Node &node, const Value &input, const Shape &shape) {

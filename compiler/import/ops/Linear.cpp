@@ -14,7 +14,7 @@ static Operand stripTranspose(mlir::Value value) {
   auto op = value.getDefiningOp<train::TransposeOp>();
   if (!op)
     return {value};
-  const llvm::ArrayRef<int64_t> permutation = op.getPermutation();
+  const llvm::ArrayRef<int64_t> permutation = op.getPerm();
   const auto rank = int64_t(permutation.size());
   for (int64_t i = 0; i + 2 < rank; ++i)
     if (permutation[size_t(i)] != i)
@@ -28,9 +28,9 @@ static Value product(Node &node, const Operand &lhs, const Operand &rhs, mlir::V
     operands.push_back(bias);
   NamedAttrs attributes;
   if (lhs.transposed)
-    attributes.push_back(node.builder().getNamedAttr("transpose_lhs", node.builder().getUnitAttr()));
+    attributes.push_back(node.builder().getNamedAttr("trans_a", node.builder().getUnitAttr()));
   if (rhs.transposed)
-    attributes.push_back(node.builder().getNamedAttr("transpose_rhs", node.builder().getUnitAttr()));
+    attributes.push_back(node.builder().getNamedAttr("trans_b", node.builder().getUnitAttr()));
   return Value::of(node.create<train::MatmulOp>(operands, attributes).getResult());
 }
 

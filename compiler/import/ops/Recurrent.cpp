@@ -38,7 +38,7 @@ Value product(Node &node, const Value &rows, const Value &weight, const std::opt
   llvm::SmallVector<mlir::Value, 3> operands{node.operand(rows), node.operand(weight)};
   if (bias)
     operands.push_back(node.operand(*bias));
-  const auto transposed = node.builder().getNamedAttr("transpose_rhs", node.builder().getUnitAttr());
+  const auto transposed = node.builder().getNamedAttr("trans_b", node.builder().getUnitAttr());
   return Value::of(node.create<train::MatmulOp>(operands, {transposed}).getResult());
 }
 

@@ -125,7 +125,7 @@ Value interpolate(Node &node, const Value &input, size_t axis, const Rules &rule
   shape.back() = dim.to;
   const mlir::Value rows = node.operand(reshape(node, last, {elementCount(input.shape) / dim.from, dim.from}));
   const mlir::Value table = node.operand(Value::of(foldCast(matrix, input.dtype, node.budget())));
-  const auto transposed = node.builder().getNamedAttr("transpose_rhs", node.builder().getUnitAttr());
+  const auto transposed = node.builder().getNamedAttr("trans_b", node.builder().getUnitAttr());
   const Value product = Value::of(node.create<train::MatmulOp>({rows, table}, {transposed}).getResult());
   return transpose(node, reshape(node, product, shape), permutation);
 }

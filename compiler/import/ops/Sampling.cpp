@@ -187,7 +187,7 @@ void affineGrid(Node &node) {
   const Constant places = Constant::dense(DType::F64, {count, dims + 1}, std::move(bytes));
   const mlir::Value points = node.operand(Value::of(foldCast(places, theta.dtype, node.budget()))),
                     map = node.operand(theta);
-  const auto transposed = node.builder().getNamedAttr("transpose_rhs", node.builder().getUnitAttr());
+  const auto transposed = node.builder().getNamedAttr("trans_b", node.builder().getUnitAttr());
   Shape shape = spatial;
   shape.insert(shape.begin(), size[0]);
   shape.push_back(dims);

@@ -24,7 +24,7 @@ namespace {
 /// A transpose that exchanges heads and sequence; null for other ops.
 train::TransposeOp headTranspose(Operation *op) {
   auto transpose = dyn_cast_or_null<train::TransposeOp>(op);
-  return transpose && transpose.getPermutation() == ArrayRef<int64_t>{0, 2, 1, 3} ? transpose : train::TransposeOp();
+  return transpose && transpose.getPerm() == ArrayRef<int64_t>{0, 2, 1, 3} ? transpose : train::TransposeOp();
 }
 
 struct FoldHeadTransposes : ds::impl::FoldHeadTransposesBase<FoldHeadTransposes> {

@@ -37,7 +37,7 @@ Value untransposed(OpBuilder &builder, Value operand) {
   auto transpose = operand.getDefiningOp<train::TransposeOp>();
   if (!transpose)
     return {};
-  auto rest = withoutSwap(transpose.getPermutation());
+  auto rest = withoutSwap(transpose.getPerm());
   if (!rest)
     return {};
   if (llvm::is_sorted(*rest))
@@ -53,11 +53,11 @@ struct FoldTransposes : ds::impl::FoldTransposesBase<FoldTransposes> {
       OpBuilder builder(op);
       if (Value lhs = untransposed(builder, op.getLhs())) {
         eraseIfUnused(op.getLhs(), [&] { op.getLhsMutable().assign(lhs); });
-        op.setTransposeLhs(!op.getTransposeLhs());
+        op.setTransA(!op.getTransA());
       }
       if (Value rhs = untransposed(builder, op.getRhs())) {
         eraseIfUnused(op.getRhs(), [&] { op.getRhsMutable().assign(rhs); });
-        op.setTransposeRhs(!op.getTransposeRhs());
+        op.setTransB(!op.getTransB());
       }
     }
   }

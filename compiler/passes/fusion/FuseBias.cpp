@@ -37,7 +37,7 @@ struct FuseBias : ds::impl::FuseBiasBase<FuseBias> {
       return false;
     OpBuilder builder(add);
     auto fused = train::MatmulOp::create(builder, matmul.getLoc(), matmul.getLhs(), matmul.getRhs(), bias,
-                                         matmul.getTransposeLhs(), matmul.getTransposeRhs());
+                                         matmul.getTransA(), matmul.getTransB());
     add.replaceAllUsesWith(fused.getResult());
     add.erase();
     matmul.erase();

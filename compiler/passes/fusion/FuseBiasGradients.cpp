@@ -43,7 +43,7 @@ struct WeightProduct {
 };
 
 std::optional<WeightProduct> weightProductOf(train::MatmulOp op, Value dy, int64_t columns) {
-  if (op.getBias() || !op.getTransposeLhs() || op.getTransposeRhs())
+  if (op.getBias() || !op.getTransA() || op.getTransB())
     return {};
   for (const bool transposed : {false, true}) {
     WeightProduct product{op, transposed};

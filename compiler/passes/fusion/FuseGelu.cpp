@@ -118,7 +118,7 @@ private:
       return;
     OpBuilder builder(matmul);
     auto fused = train::MatmulGeluTanhOp::create(builder, matmul.getLoc(), matmul.getLhs(), matmul.getRhs(),
-                                                 matmul.getBias(), matmul.getTransposeLhs(), matmul.getTransposeRhs());
+                                                 matmul.getBias(), matmul.getTransA(), matmul.getTransB());
     chain.nameOn(fused, matmul);
     sides_[fused] = sides_.lookup(matmul);
     builder.setInsertionPoint(last.getDefiningOp());
@@ -147,8 +147,8 @@ private:
       return;
     OpBuilder builder(last.getDefiningOp());
     auto fused = train::MatmulGeluTanhGradOp::create(builder, matmul.getLoc(), matmul.getLhs(), matmul.getRhs(),
-                                                     inShapeOf(builder, input, matmul.getType()),
-                                                     matmul.getTransposeLhs(), matmul.getTransposeRhs());
+                                                     inShapeOf(builder, input, matmul.getType()), matmul.getTransA(),
+                                                     matmul.getTransB());
     chain.nameOn(fused, matmul);
     Value(last).replaceAllUsesWith(inShapeOf(builder, fused.getResult(), last.getType()));
   }

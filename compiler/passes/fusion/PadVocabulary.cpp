@@ -65,7 +65,7 @@ private:
   static void pad(train::MatmulOp product, int64_t columns) {
     OpBuilder builder(product);
     product.getRhsMutable().assign(
-        padded(builder, product.getLoc(), product.getRhs(), product.getTransposeRhs() ? 0 : 1, columns));
+        padded(builder, product.getLoc(), product.getRhs(), product.getTransB() ? 0 : 1, columns));
     if (product.getBias())
       product.getBiasMutable().assign(padded(builder, product.getLoc(), product.getBias(), 0, columns));
     for (Operation *op = product; !isa<train::CrossEntropyOp>(op); op = *op->user_begin()) {

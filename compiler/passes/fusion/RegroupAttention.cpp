@@ -67,7 +67,7 @@ Value swapped(Value value) {
   auto transpose = (outer ? outer.getInput() : value).getDefiningOp<train::TransposeOp>();
   if (!transpose)
     return {};
-  SmallVector<int64_t> rest(transpose.getPermutation());
+  SmallVector<int64_t> rest(transpose.getPerm());
   const size_t rank = rest.size();
   if (rank < 2 || rest[rank - 2] != int64_t(rank - 1))
     return {};
@@ -171,7 +171,7 @@ public:
 
 private:
   std::optional<Parts> match(train::MatmulOp product) {
-    if (product.getBias() || product.getTransposeLhs() || product.getTransposeRhs() || shapeOf(product).size() != 4)
+    if (product.getBias() || product.getTransA() || product.getTransB() || shapeOf(product).size() != 4)
       return std::nullopt;
     Value weights = withoutNan(product.getLhs());
     const int64_t uses = weights == product.getLhs() ? 1 : 2; // is_nan, select
@@ -235,11 +235,11 @@ private:
              matchScores(onTrue ? select.getOnFalse() : select.getOnTrue(), scores, parts);
     }
     auto product = withoutScale(scores, parts.scale).getDefiningOp<train::MatmulOp>();
-    if (!product || product.getBias() || product.getTransposeLhs())
+    if (!product || product.getBias() || product.getTransA())
       return false;
     parts.query = withoutScale(product.getLhs(), parts.scale);
     parts.key = withoutScale(product.getRhs(), parts.scale);
-    if (!product.getTransposeRhs())
+    if (!product.getTransB())
       parts.key = swapped(parts.key);
     parts.key = parts.key ? withoutScale(parts.key, parts.scale) : Value();
     return bool(parts.key);

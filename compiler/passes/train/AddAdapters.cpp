@@ -129,13 +129,12 @@ private:
       auto product = dyn_cast<train::MatmulOp>(op);
       const unsigned number = use.getOperandNumber();
       if (auto transpose = dyn_cast<train::TransposeOp>(op))
-        follow(transpose, isTransposed != (transpose.getPermutation()[0] == 1), activations, candidate);
+        follow(transpose, isTransposed != (transpose.getPerm()[0] == 1), activations, candidate);
       else if (isa<train::CastOp>(op) && !train::stopsGradient(op))
         follow(op->getResult(0), isTransposed, activations, candidate);
       else if (product && number < 2 && activations.contains(product->getOperand(1 - number)))
         candidate.uses.push_back(
-            {product, number == 1,
-             isTransposed != (number == 1 ? product.getTransposeRhs() : product.getTransposeLhs())});
+            {product, number == 1, isTransposed != (number == 1 ? product.getTransB() : product.getTransA())});
       else if (const std::string name = train::locationName(op->getLoc()); candidate.other.empty())
         candidate.other = name.empty() ? op->getName().getStringRef().str() : name;
     }
@@ -221,8 +220,8 @@ private:
       left.isTransposed = !left.isTransposed;
       right.isTransposed = !right.isTransposed;
     }
-    const Factor data = use.isRight ? Factor{product.getLhs(), product.getTransposeLhs()}
-                                    : Factor{product.getRhs(), product.getTransposeRhs()};
+    const Factor data =
+        use.isRight ? Factor{product.getLhs(), product.getTransA()} : Factor{product.getRhs(), product.getTransB()};
     const Value changed = use.isRight ? multiply(builder, {multiply(builder, data, left)}, right)
                                       : multiply(builder, left, {multiply(builder, right, data)});
     auto sum = train::AddOp::create(builder, product.getResult(), changed);

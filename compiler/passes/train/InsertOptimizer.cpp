@@ -166,7 +166,7 @@ private:
       auto second = variable(b, symbols, secondMomentName(name), type, symbol);
       train::AdamWOp::create(b, symbol, gradient, first, second, rate, step, factor, momentum_,
                              b.getF64FloatAttr(beta1), b.getF64FloatAttr(beta2), b.getF64FloatAttr(epsilon),
-                             b.getF64FloatAttr(decay_), b.getBoolAttr(decoupled));
+                             b.getF64FloatAttr(decay_), b.getBoolAttr(adamWMode));
     } else if (optimizer == "lamb") {
       auto first = variable(b, symbols, firstMomentName(name), type, symbol);
       auto second = variable(b, symbols, secondMomentName(name), type, symbol);

@@ -251,7 +251,7 @@ def InsertOptimizer
     Option<"beta2", "beta2", "double", "0", "decay of the second moment (adamw, lamb); lion: of its moment">,
     Option<"epsilon", "epsilon", "double", "0", "added to the denominator (adamw, adagrad, lamb)">,
     Option<"weightDecay", "weight-decay", "double", "0", "weight decay">,
-    Option<"decoupled", "decoupled", "bool", "false", "decay the weight, not the gradient (adamw)">,
+    Option<"adamWMode", "adam-w-mode", "bool", "false", "decay the weight, not the gradient (adamw)">,
     Option<"momentum", "momentum", "double", "0", "momentum (sgd)">,
     Option<"nesterov", "nesterov", "bool", "false", "Nesterov momentum (sgd)">,
     Option<"lrDecay", "lr-decay", "double", "0", "the rate of update j is lr / (1 + j * this) (adagrad)">,

@@ -72,7 +72,7 @@ plan.role @others ranks [0, 0] {
         [tensor<8xi64>, tensor<8xi64>] access [1, 2] at [0, 512] on @compute
     plan.kernel "elementwise" {constants = array<f64>, program = array<i64: 50, 7, 0, -1, -1>, results = array<i64: 1>} (%h, %h) :
         [tensor<8xf32>, tensor<8xf32>] access [1, 2] at [0, 512] on @processors
-    plan.kernel "transpose" {permutation = array<i64: 0>} (%a, %a) :
+    plan.kernel "transpose" {perm = array<i64: 0>} (%a, %a) :
         [tensor<8xf32>, tensor<8xf32>] access [1, 2] at [0, 512] on @compute
   }
 }

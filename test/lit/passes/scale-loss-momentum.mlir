@@ -26,7 +26,7 @@ func.func @update() {
   %s = train.block_sum_squares %g : (tensor<3xf32>) -> tensor<1xf64>
   %norm = train.global_norm %s : (tensor<1xf64>) -> tensor<f64>
   %clip = train.constant dense<1.0> : tensor<f64>
-  train.adamw @w gradient @"w::gradient" moments @"w::exp_avg", @"w::exp_avg_sq" rate %rate step %step clip %clip momentum %momentum {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.0, decoupled = true} : (tensor<f64>, tensor<i64>, tensor<f64>, tensor<f64>) -> ()
+  train.adamw @w gradient @"w::gradient" moments @"w::exp_avg", @"w::exp_avg_sq" rate %rate step %step clip %clip momentum %momentum {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.0, adam_w_mode = true} : (tensor<f64>, tensor<i64>, tensor<f64>, tensor<f64>) -> ()
   train.lion @w gradient @"w::gradient" moment @"w::exp_avg" rate %rate step %step clip %clip momentum %momentum {beta1 = 0.9, beta2 = 0.99, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>, tensor<f64>) -> ()
   train.lamb @w gradient @"w::gradient" moments @"w::exp_avg", @"w::exp_avg_sq" rate %rate step %step clip %clip momentum %momentum {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.0, max_coeff = 10.0, min_coeff = 0.01, bias_correction = true} : (tensor<f64>, tensor<i64>, tensor<f64>, tensor<f64>) -> ()
   train.increment @"optimizer::step"

@@ -18,8 +18,8 @@ dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
   // expected-error @+1 {{op @"a::exp_avg" lies in no bucket; ds-lay-out-buckets makes one}}
-  train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
-  train.adamw @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, adam_w_mode = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, adam_w_mode = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
 }
 
 // -----
@@ -41,9 +41,9 @@ dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
   // expected-note @+1 {{the other}}
-  train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, adam_w_mode = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
   // expected-error @+1 {{op updates its parameter otherwise than another of bucket @z is updated}}
-  train.adamw @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.5} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, adam_w_mode = true, epsilon = 0.1, weight_decay = 0.5} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
 }
 
 // -----

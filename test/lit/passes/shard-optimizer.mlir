@@ -33,8 +33,8 @@ dist.fragment @update phase update pipe 0 {
   %pb = train.block_sum_squares %gb : (tensor<1000xf32>) -> tensor<1xf64>
   %norm = train.global_norm %pb, %pa : (tensor<1xf64>, tensor<1xf64>) -> tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
-  train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
-  train.adamw @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, adam_w_mode = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, adam_w_mode = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
 }
 
 // -----
@@ -59,8 +59,8 @@ dist.bucket @"z::exp_avg_sq" on @mesh axis "data" : tensor<4096xf32> slices tens
 dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
-  train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
-  train.adamw @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, adam_w_mode = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, adam_w_mode = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
 }
 
 // -----
@@ -88,8 +88,8 @@ dist.fragment @update phase update pipe 0 {
   %pb = train.block_sum_squares %gb : (tensor<1000xf32>) -> tensor<1xf64>
   %norm = train.global_norm %pb, %pa : (tensor<1xf64>, tensor<1xf64>) -> tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
-  train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
-  train.adamw @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, adam_w_mode = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, adam_w_mode = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
 }
 
 // -----

@@ -23,7 +23,7 @@ constexpr const char *program = R"(
     values { name: "half" dtype: DTYPE_F32 }
     ops { op: "train.read" results: 1 variables: 0 function: "microbatch" }
     ops { op: "train.matmul" name: "dense" operands: [0, 1] results: 2 function: "microbatch"
-          attributes { name: "transpose_rhs" integer: 1 } }
+          attributes { name: "trans_b" integer: 1 } }
     ops { op: "train.add" name: "twice" operands: [2, 2] results: 3 function: "microbatch" }
     ops { op: "train.reshape" operands: 3 results: 4 function: "microbatch" }
     ops { op: "train.loss_gradient" results: 5 function: "microbatch" attributes { name: "scale" number: 0.5 } }
@@ -302,7 +302,7 @@ TEST(Meaning, AttributesAreClosed) {
   EXPECT_EQ(sums.refusal({sums.value(0), sums.value(1), 0}), "its attribute dbias is not that of train.matmul dense");
   missing.command.mutable_kernel()->mutable_attributes()->DeleteSubrange(1, 1);
   EXPECT_EQ(missing.refusal({missing.value(0), missing.value(1), 0}),
-            "it lacks attribute transpose_rhs of train.matmul dense");
+            "it lacks attribute trans_b of train.matmul dense");
   proto::Attribute &other = *pieces.command.mutable_kernel()->add_attributes();
   other.set_name("pieces");
   other.set_integer(3); // the machine has none

@@ -48,7 +48,7 @@ public:
     effect("loss", "train.accumulate", {"sum"}, {"loss"});
     for (const auto &[name, gradient] : {std::pair{"a", "dh"}, {"c", "dg"}}) {
       op(std::string("d") + name, "train.matmul", {"x", gradient}, {}, matrix);
-      attribute("transpose_lhs").set_integer(1);
+      attribute("trans_a").set_integer(1);
       effect(std::string("accumulate ") + name, "train.accumulate", {std::string("d") + name},
              {name + std::string("::gradient")});
     }

@@ -66,6 +66,48 @@ TEST(Dropout, ReplaysByKeyAndDiffersBetweenKeys) {
   EXPECT_NE(first, draw(0.5, base, 5, 4096));
 }
 
+/// Parts cut along any dimensions have the whole's mask, on each device.
+TEST(Dropout, PartsHaveTheMaskOfTheWhole) {
+  const Shape whole = {6, 10, 34};
+  const CallContext context = contextOf(1, 2, 3);
+  const std::vector<float> mask = draw(0.5, context, 4, elementCount(whole));
+  for (const auto &[part, first] : std::vector<std::pair<Shape, Shape>>{{{6, 10, 34}, {0, 0, 0}},
+                                                                        {{2, 10, 34}, {3, 0, 0}},
+                                                                        {{6, 5, 34}, {0, 5, 0}},
+                                                                        {{6, 10, 17}, {0, 0, 17}},
+                                                                        {{3, 1, 9}, {2, 7, 13}},
+                                                                        {{0, 10, 34}, {6, 0, 0}}}) {
+    SCOPED_TRACE(toString(part) + " from " + toString(first));
+    const int64_t count = elementCount(part);
+    Attributes attributes = attributesOf(0.5, 4);
+    attributes["whole"] = whole;
+    attributes["first"] = first;
+    const std::vector<Buffer> operands = expectMatchesReference(
+        "dropout",
+        {Buffer(type(DType::F32, part), std::vector<float>(size_t(count), 1.0f)), Buffer(type(DType::F32, part))},
+        attributes, {1}, {}, context);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t a = first[0] + i / (part[1] * part[2]), b = first[1] + i / part[2] % part[1],
+                    c = first[2] + i % part[2];
+      ASSERT_EQ(operands[1].as<float>()[i], mask[size_t((a * whole[1] + b) * whole[2] + c)]) << i;
+    }
+  }
+}
+
+TEST(Dropout, RefusesPartsOutsideOfTheWhole) {
+  const auto with = [](const Shape &whole, const Shape &first) {
+    Invocation call{"dropout", {type(DType::F32, {4, 2}), type(DType::F32, {4, 2})}, attributesOf(0.5)};
+    call.attributes["whole"] = whole;
+    call.attributes["first"] = first;
+    return call;
+  };
+  expectRefused(with({8, 2}, {5, 0}), "a part [4, 2] from [5, 0] on does not lie in a whole [8, 2]");
+  expectRefused(with({8, 2}, {-1, 0}), "does not lie in a whole");
+  expectRefused(with({8}, {0, 0}), "does not lie in a whole");
+  expectRefused(with({8, 2}, {0}), "does not lie in a whole");
+  expectRefused(with({int64_t(1) << 40, int64_t(1) << 40}, {0, 0}), "does not lie in a whole");
+}
+
 TEST(Dropout, RefusesWrongAttributes) {
   const std::vector<TensorType> operands = {type(DType::F32, {4}), type(DType::F32, {4})};
   expectRefused({"dropout", operands, attributesOf(-0.1)}, "must be in");

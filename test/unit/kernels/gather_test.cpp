@@ -1,4 +1,5 @@
 // gather and gather_grad.
+#include "kernels/Call.h"
 #include "test/unit/kernels/Harness.h"
 
 namespace ds::kernels::test {
@@ -60,6 +61,52 @@ TEST(GatherGrad, AddsInIndexOrder) {
                                 Buffer(type(dtype, c.data))},
                                {{"axis", c.axis}}, {2}, {});
       }
+}
+
+/// Each row of a table is found in one of its parts; the others have 0 for it, and no gradient.
+TEST(Gather, PartsOfATable) {
+  for (const Case &c : cases) {
+    Random random(5);
+    SCOPED_TRACE(toString(c.data) + " by " + toString(c.indices));
+    const size_t axis = size_t(c.axis < 0 ? c.axis + int64_t(c.data.size()) : c.axis);
+    const Buffer indices = randomIndices(random, DType::I64, c.indices, lengthOf(c));
+    const Buffer dy = random.buffer(DType::F64, c.taken);
+    const Buffer whole = expectMatchesReference("gather_grad", {dy, indices, Buffer(type(DType::F64, c.data))},
+                                                {{"axis", c.axis}}, {2}, {})[2];
+    std::vector<double> sum(size_t(elementCount(c.taken)));
+    for (const auto &[first, count] : std::vector<std::pair<int64_t, int64_t>>{{0, 2}, {2, lengthOf(c) - 2}}) {
+      Shape shape = c.data;
+      shape[axis] = count;
+      const Attributes part = {{"axis", c.axis}, {"whole", Shape{lengthOf(c)}}, {"first", Shape{first}}};
+      const Buffer rows =
+          expectMatchesReference("gather_grad", {dy, indices, Buffer(type(DType::F64, shape))}, part, {2}, {})[2];
+      const AxisView view = viewAlong(shape, axis);
+      for (int64_t i = 0; i < elementCount(shape); ++i) {
+        const int64_t outer = i / (view.length * view.inner), inner = i % (view.length * view.inner);
+        ASSERT_EQ(rows.at(i), whole.at((outer * lengthOf(c) + first) * view.inner + inner));
+      }
+      const Buffer taken =
+          expectMatchesReference("gather", {rows, indices, Buffer(type(DType::F64, c.taken))}, part, {2}, {})[2];
+      for (size_t i = 0; i < sum.size(); ++i)
+        sum[i] += taken.at(int64_t(i));
+    }
+    const Buffer taken = expectMatchesReference("gather", {whole, indices, Buffer(type(DType::F64, c.taken))},
+                                                {{"axis", c.axis}}, {2}, {})[2];
+    for (size_t i = 0; i < sum.size(); ++i)
+      ASSERT_EQ(sum[i], taken.at(int64_t(i)));
+  }
+}
+
+TEST(Gather, RefusesPartsOutsideOfTheTable) {
+  const auto with = [](const Shape &whole, const Shape &first) {
+    return Invocation{"gather",
+                      {type(DType::F32, {5, 2}), type(DType::I64, {3}), type(DType::F32, {3, 2})},
+                      {{"axis", int64_t(0)}, {"whole", whole}, {"first", first}}};
+  };
+  expectRefused(with({10}, {6}), "5 rows from 6 on do not lie in a table of 10");
+  expectRefused(with({4}, {0}), "do not lie in a table of 4");
+  expectRefused(with({10}, {-1}), "do not lie in a table");
+  expectRefused(with({10, 2}, {0, 0}), "have one entry");
 }
 
 TEST(Gather, FailsOnIndicesOutOfRange) {

@@ -12,11 +12,11 @@ namespace {
 
 /// The columns that KernelRow.h does not keep: as they stand in Kernels.inc.
 struct Text {
-  std::string_view attributes, cpuWorkspace, cudaWorkspace, flops, text;
+  std::string_view attributes, factors, cpuWorkspace, cudaWorkspace, flops, text;
 };
 constexpr Text texts[] = {
-#define DS_KERNEL(name, factory, operands, attributes, check, cpuWorkspace, cudaWorkspace, flops, text)                \
-  {attributes, #cpuWorkspace, #cudaWorkspace, #flops, text},
+#define DS_KERNEL(name, factory, operands, attributes, check, factors, cpuWorkspace, cudaWorkspace, flops, text)       \
+  {attributes, #factors, #cpuWorkspace, #cudaWorkspace, #flops, text},
 #include "kernels/Kernels.inc"
 #undef DS_KERNEL
 };
@@ -37,7 +37,11 @@ const char *const pageHead =
     "where T has 16 bits, and G\n"
     "may be. A name in a shape is the same size wherever it stands in a call; \"...\" is any number of sizes. \"over "
     "x\": the result may lie in\n"
-    "the memory of x, if shape and bytes an element are the same.\n";
+    "the memory of x, if shape and bytes an element are the same.\n"
+    "\n"
+    "Factors say what splitting a call does (`kernels/Factors.h`): a function where one is named. Else a name in the "
+    "shapes passes: parts of\n"
+    "operands that are cut along it give the parts of the results. \"cols!\" and what has no name stay whole.\n";
 
 std::string accessOf(const OperandRow &operand) {
   return operand.access == OperandAccess::Read    ? "read"
@@ -78,6 +82,8 @@ void addRow(std::ostream &page, const KernelRow &row, const Text &text) {
   const std::string_view none = "noWorkspace";
   if (!text.attributes.empty())
     page << "\nAttributes: " << text.attributes << ".\n";
+  if (text.factors != "namedFactors")
+    page << "\nFactors: " << text.factors << ".\n";
   if (text.cpuWorkspace != none || text.cudaWorkspace != none)
     page << "\nWorkspace: " << (text.cpuWorkspace == none ? "none" : text.cpuWorkspace) << " on CPUs, "
          << (text.cudaWorkspace == none ? "none" : text.cudaWorkspace) << " on GPUs.\n";

@@ -34,6 +34,16 @@ TEST(Uniform, MatchesPhiloxByElement) {
     }
 }
 
+TEST(Uniform, PartsHaveTheNumbersOfTheWhole) {
+  const Shape whole = {10, 34}, part = {3, 9}, first = {6, 13};
+  const std::vector<float> all = draw(contextOf(1, 2, 3), 4, elementCount(whole));
+  const std::vector<Buffer> operands =
+      expectMatchesReference("uniform", {Buffer(type(DType::F32, part))},
+                             {{"op_id", int64_t(4)}, {"whole", whole}, {"first", first}}, {0}, {}, contextOf(1, 2, 3));
+  for (int64_t i = 0; i < elementCount(part); ++i)
+    ASSERT_EQ(operands[0].as<float>()[i], all[size_t((first[0] + i / 9) * 34 + first[1] + i % 9)]) << i;
+}
+
 /// Five standard deviations of what sums of independent uniform numbers have.
 TEST(Uniform, MomentsAndQuarters) {
   const int64_t count = 1000000;

@@ -30,9 +30,9 @@ public:
     for (int64_t axis : {0, 1})
       axes.add_values(axis);
     number(op("dy", "train.constant", {}), "value", 1);
-    flag(op("dc", "train.matmul", {"h", "dy"}), "transpose_lhs");
-    flag(op("dh", "train.matmul", {"dy", "c"}), "transpose_rhs");
-    flag(op("da", "train.matmul", {"x", "dh"}), "transpose_lhs");
+    flag(op("dc", "train.matmul", {"h", "dy"}), "trans_a");
+    flag(op("dh", "train.matmul", {"dy", "c"}), "trans_b");
+    flag(op("da", "train.matmul", {"x", "dh"}), "trans_a");
     op("loss", "train.accumulate", {"sum"}, {"loss"});
     op("a::gradient", "train.accumulate", {"da"}, {"a::gradient"});
     op("c::gradient", "train.accumulate", {"dc"}, {"c::gradient"});

@@ -105,7 +105,7 @@ TEST(ConfigFile, AgreesWithTheCompiler) {
                                                   {"beta2", theirs.optimizer.beta2},
                                                   {"epsilon", theirs.optimizer.epsilon},
                                                   {"weight_decay", theirs.optimizer.weightDecay},
-                                                  {"decoupled", theirs.optimizer.adamWMode},
+                                                  {"adam_w_mode", theirs.optimizer.adamWMode},
                                                   {"momentum", theirs.optimizer.momentum},
                                                   {"nesterov", theirs.optimizer.nesterov},
                                                   {"lr_decay", theirs.optimizer.lrDecay},

@@ -20,7 +20,6 @@ Place = collections.namedtuple("Place", "step microbatch")  # what random number
 class Row:
     function: object
     attributes: tuple = ()   # names of the kernel's; None: it takes any
-    train: dict = dataclasses.field(default_factory=dict)  # names of a train op's attributes that the kernel calls otherwise
     defaults: dict = dataclasses.field(default_factory=dict)  # where a train op or a kernel may leave an attribute out
     over: tuple = ()         # inputs whose bytes the first result may have
     ignored: tuple = ()      # attributes that choose rounding, speed, or what results' shapes say already
@@ -240,12 +239,11 @@ WITHOUT_MASK = {"attention": 3, "attention_grad": 6, "packed_attention": 1, "pac
 
 ROWS = {
     "elementwise": Row(run_program, ("program", "constants", "results")),
-    "matmul": Row(matmul, ("trans_a", "trans_b", "bias", "epilogue", "dbias"), {"transpose_lhs": "trans_a", "transpose_rhs": "trans_b"},
-                  dict(trans_a=0, trans_b=0, epilogue="", dbias=0), ignored=("pieces", "tf32", "wide")),
+    "matmul": Row(matmul, ("trans_a", "trans_b", "bias", "epilogue", "dbias"), dict(trans_a=0, trans_b=0, epilogue="", dbias=0), ignored=("pieces", "tf32", "wide")),
     "linear_weight_grad": Row(linear_weight_grad, ("transposed",), defaults=dict(transposed=0), ignored=("pieces", "tf32", "wide")),
     **{name: Row(opaque(name, inputs), ("scale", "causal", "mask", "bshd"), defaults=dict(causal=0, bshd=0), ignored=("heads",))
        for name, inputs in WITHOUT_MASK.items()},
-    "transpose": Row(lambda algebra, inputs, attributes, *_: [inputs[0].data.transpose(attributes["perm"])], ("perm",), {"permutation": "perm"}),
+    "transpose": Row(lambda algebra, inputs, attributes, *_: [inputs[0].data.transpose(attributes["perm"])], ("perm",)),
     "slice": Row(slice_, ("starts", "steps"), ignored=("sizes",)), "pad": Row(pad, ("low", "interior", "value"), ignored=("high",)),
     "concat": Row(lambda algebra, inputs, attributes, *_: [numpy.concatenate([x.data for x in inputs], attributes["axis"])], ("axis",)),
     **{f"reduce_{kind}": Row(reduction(kind), ("axes",), ignored=("wide",)) for kind in ("sum", "mean", "max")},
@@ -265,7 +263,7 @@ ROWS = {
     "cross_entropy": Row(opaque("cross_entropy"), ("ignore_index", "reduction", "classes"), defaults=dict(classes=0)),
     "cross_entropy_grad": Row(opaque("cross_entropy_grad"), ("ignore_index", "reduction", "classes"), defaults=dict(classes=0), over=(0,)),
     "dropout": Row(dropout, ("ratio", "op_id"), over=(0,)), "uniform": Row(uniform, ("op_id",), ignored=("shape", "element_type")),
-    "adamw": Row(optimizer("adamw", 2), ("beta1", "beta2", "epsilon", "weight_decay", "adam_w_mode", "cycled"), {"decoupled": "adam_w_mode"}, dict(cycled=0)),
+    "adamw": Row(optimizer("adamw", 2), ("beta1", "beta2", "epsilon", "weight_decay", "adam_w_mode", "cycled"), defaults=dict(cycled=0)),
     "sgd": Row(optimizer("sgd", 1), ("momentum", "weight_decay", "nesterov")), "adagrad": Row(optimizer("adagrad", 1), ("epsilon", "weight_decay", "lr_decay")),
     "lion": Row(optimizer("lion", 1), ("beta1", "beta2", "weight_decay", "cycled"), defaults=dict(cycled=0)),
     "lamb": Row(optimizer("lamb", 2, normed=True), ("beta1", "beta2", "epsilon", "weight_decay", "max_coeff", "min_coeff", "bias_correction",
@@ -298,7 +296,7 @@ def named(what, data, results):
 
 
 def train_call(algebra, op, inputs, attributes, results, place: Place):
-    """The same of an op of the reference program, whose attributes may have other names."""
+    """The same of an op of the reference program."""
     name = op.removeprefix("train.")
     if name in UNARY_NAMES or name in BINARY_NAMES or name in ("select", "cast"):
         return named(op, [elementwise(algebra, name, results[0][0], inputs)], results)
@@ -307,11 +305,10 @@ def train_call(algebra, op, inputs, attributes, results, place: Place):
         return [Tensor(move(inputs[0].data, results[0][1]), results[0][0])]
     if name not in ROWS or name == "elementwise":
         raise Refusal(f"the reference program has an op {op} that ds-audit does not know")
-    row = ROWS[name]
-    renamed = {row.train.get(key, key): value for key, value in attributes.items()}
+    row, said = ROWS[name], dict(attributes)
     for flag, without in (("bias", 2), ("mask", WITHOUT_MASK.get(name)), ("cycled", 6 if name == "lion" else 7)):
         if flag in (row.attributes or ()):
-            renamed[flag] = int(len(inputs) > without)
+            said[flag] = int(len(inputs) > without)
     if name == "scatter_elements" or name.startswith("cross_entropy"):
-        renamed.setdefault("reduction", "add" if name == "scatter_elements" else "mean")
-    return call(algebra, name, inputs, renamed, results, place)
+        said.setdefault("reduction", "add" if name == "scatter_elements" else "mean")
+    return call(algebra, name, inputs, said, results, place)

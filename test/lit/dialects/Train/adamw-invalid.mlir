@@ -6,7 +6,7 @@ train.variable gradient @g : tensor<2xf32>
 train.variable optimizer @m : tensor<3xf32> from #train.fill<0.0>
 func.func @adamw_c1_type(%f: tensor<f64>, %i: tensor<i64>) {
   // expected-error @+1 {{op @m is 'tensor<3xf32>', not 'tensor<2xf32>'}}
-  train.adamw @w gradient @g moments @m, @m rate %f step %i clip %f {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.01, decoupled = true} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @w gradient @g moments @m, @m rate %f step %i clip %f {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.01, adam_w_mode = true} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
   return
 }
 
@@ -15,7 +15,7 @@ func.func @adamw_c1_type(%f: tensor<f64>, %i: tensor<i64>) {
 train.variable parameter @w : tensor<2xi64> from #train.fill<0.0>
 func.func @adamw_c1_float(%f: tensor<f64>, %i: tensor<i64>) {
   // expected-error @+1 {{op @w is 'tensor<2xi64>'; only floats are updated}}
-  train.adamw @w gradient @w moments @w, @w rate %f step %i clip %f {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.01, decoupled = true} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @w gradient @w moments @w, @w rate %f step %i clip %f {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.01, adam_w_mode = true} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
   return
 }
 
@@ -23,6 +23,6 @@ func.func @adamw_c1_float(%f: tensor<f64>, %i: tensor<i64>) {
 
 func.func @adamw_c1_name(%f: tensor<f64>, %i: tensor<i64>) {
   // expected-error @+1 {{op @w is not a train.variable}}
-  train.adamw @w gradient @w moments @w, @w rate %f step %i clip %f {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.01, decoupled = true} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @w gradient @w moments @w, @w rate %f step %i clip %f {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.01, adam_w_mode = true} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
   return
 }

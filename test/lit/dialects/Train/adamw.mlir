@@ -7,7 +7,7 @@ train.variable optimizer @v : tensor<2xf32> from #train.fill<0.0>
 
 // CHECK-LABEL: func.func @adamw
 func.func @adamw(%rate: tensor<f64>, %step: tensor<i64>, %clip: tensor<f64>) {
-  // CHECK: train.adamw @w gradient @g moments @m, @v rate %{{.*}} step %{{.*}} clip %{{.*}} {beta1 = 9.000000e-01 : f64, beta2 = {{.*}} : f64, decoupled = true, epsilon = 1.000000e-08 : f64, weight_decay = 1.000000e-02 : f64} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
-  train.adamw @w gradient @g moments @m, @v rate %rate step %step clip %clip {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.01, decoupled = true} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  // CHECK: train.adamw @w gradient @g moments @m, @v rate %{{.*}} step %{{.*}} clip %{{.*}} {adam_w_mode = true, beta1 = 9.000000e-01 : f64, beta2 = {{.*}} : f64, epsilon = 1.000000e-08 : f64, weight_decay = 1.000000e-02 : f64} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @w gradient @g moments @m, @v rate %rate step %step clip %clip {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.01, adam_w_mode = true} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
   return
 }

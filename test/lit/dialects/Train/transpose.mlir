@@ -1,7 +1,7 @@
 // RUN: ds-opt %s | ds-opt | FileCheck %s
 // RUN: ds-opt %s --canonicalize | FileCheck %s --check-prefix=FOLD
 
-// Tests that result dimension i is input dimension permutation[i].
+// Tests that result dimension i is input dimension perm[i].
 // CHECK-LABEL: func.func @transposes
 func.func @transposes(%x: tensor<2x3x4xf32>, %s: tensor<f32>) -> tensor<4x2x3xf32> {
   // CHECK: train.transpose %{{.*}} by [2, 0, 1] : (tensor<2x3x4xf32>) -> tensor<4x2x3xf32>
