@@ -126,6 +126,12 @@ static config::Machine loadMachine(const CompileRequest &request, const config::
     throw Error("fp16.enabled is true, but kernels for float16 exist only for device cpu, and machine " + machine.name +
                     " has device cuda; bfloat16 is as narrow and needs no loss scale",
                 "--set fp16.enabled=false --set bf16.enabled=true");
+  if (const int capability = config::computeCapability(machine.isa);
+      config.fp8 && machine.device == "cuda" && capability < 89)
+    throw Error("deepstatic.fp8 is \"tensor\", but GPUs multiply numbers of 8 bits from compute capability 8.9 on, and "
+                "machine " +
+                    machine.name + " has isa " + (machine.isa.empty() ? "sm_80" : machine.isa),
+                "--set deepstatic.fp8=off");
   if (!config.zero.reductionType.empty() && config.ranks > 1 && machine.device == "cuda")
     throw Error("communication_data_type asks for sums in 16 bits, which exist only for device cpu, and machine " +
                     machine.name + " has device cuda",
@@ -163,10 +169,11 @@ static config::AutoValue chosenOffload(const OffloadOptions &offload, int64_t ro
 /// For passes that ask how long work takes.
 static void setRates(ModuleOp module, const Rates &rates, bool tf32) {
   if (rates.known())
-    module->setAttr(ratesAttribute,
-                    Builder(module.getContext())
-                        .getDenseF64ArrayAttr({rates.bytes, rates.commandSeconds, tf32 ? rates.tf32 : rates.float32,
-                                               rates.tf32, rates.bfloat16, rates.attention, rates.multiprocessors}));
+    module->setAttr(
+        ratesAttribute,
+        Builder(module.getContext())
+            .getDenseF64ArrayAttr({rates.bytes, rates.commandSeconds, tf32 ? rates.tf32 : rates.float32, rates.tf32,
+                                   rates.bfloat16, rates.fp8, rates.attention, rates.multiprocessors}));
 }
 
 /// For passes that ask how long transfers take.
