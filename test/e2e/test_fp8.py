@@ -1,5 +1,6 @@
 """deepstatic.fp8: losses follow bf16's, every strategy has the bits of one rank, and device cuda has the CPU's losses."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -8,7 +9,7 @@ import sys
 import numpy
 import pytest
 from conftest import FAKE_CUDA, REPOSITORY, write_config
-from plan_files import read_plan
+from plan_files import read_plan, write_plan
 from sixteen_bits import ADAMW, MICRO, bench  # noqa: F401
 
 BF16 = {"bf16": {"enabled": True}}
@@ -42,7 +43,7 @@ def test_losses_are_bf16s(losses, bench):  # noqa: F811
 
 @pytest.mark.parametrize("name, layers", [("gpt2", 4 * 4), ("llama", 4 * 7)])
 def test_linear_layers_multiply_8_bits_and_logits_do_not(name, layers, bench):  # noqa: F811
-    """y, dx and dw of each, and y of the evaluation; dx of what tables alone stand before is there, too."""
+    """y, dx and dw of each, and y of the evaluation."""
     plan = bench(name).compile(**fp8())
     (names,) = kernels(plan)
     assert names.count("fp8_matmul") == 4 * layers and names.count("quantize_fp8") == 8 * layers
@@ -51,13 +52,14 @@ def test_linear_layers_multiply_8_bits_and_logits_do_not(name, layers, bench):  
     assert not {"fp8_matmul", "quantize_fp8"} & set(without)
 
 
-@pytest.mark.parametrize("stage", [0, 1, 2, 3])
-def test_zero_has_the_bits_of_one_rank(stage, bench):  # noqa: F811
+@pytest.mark.parametrize("stage, accumulation", [(0, 1), (1, 1), (2, 2), (3, 2)])
+def test_zero_has_the_bits_of_one_rank(stage, accumulation, bench):  # noqa: F811
+    """Stages 0 and 1 add up a rank's own micro-batches first, with or without FP8: in another order, if there are several."""
     one = bench("gpt2")
     zero = {"stage": stage, "reduce_bucket_size": 30000, "stage3_param_persistence_threshold": 100}
-    plan = one.compile(2, 2, 1, **fp8(), zero_optimization=zero)
+    plan = one.compile(2, accumulation, 1, **fp8(), zero_optimization=zero)
     assert one.report(plan)["numerics"] == "bit-equal"
-    assert one.run(plan, 2, 3)[0] == one.whole(4, **fp8())
+    assert one.run(plan, 2, 3)[0] == one.whole(2 * accumulation, **fp8())
 
 
 @pytest.mark.parametrize("own", [{"recompute": "full"}, {"pipeline": {"stages": 2}}], ids=["recompute", "stages"])
@@ -82,11 +84,37 @@ def test_verify_and_audit_follow_it(bench, tools, tmp_path):  # noqa: F811
     one = bench("gpt2")
     plan = one.compile(2, 1, 1, **fp8(), zero_optimization={"stage": 3})
     config = write_config(tmp_path / "c.json", 1, 1, ADAMW, **fp8(), zero_optimization={"stage": 3})
-    verify = ("ds-opt", "verify", plan, "--config", config)
-    assert "linear layers multiply 8 bits, as deepstatic.fp8 asks" in tools(*verify).stdout
-    assert "multiplies numbers of 8 bits, but deepstatic.fp8 is" in tools.refused(*verify, "--set", "deepstatic.fp8=off")
+    model = one.folder / "model.onnx"
+    assert "linear layers multiply 8 bits, as deepstatic.fp8 asks" in tools("ds-opt", "verify", plan, "--model", model, "--config", config).stdout
+    without = write_config(tmp_path / "without.json", 1, 1, ADAMW, **BF16, zero_optimization={"stage": 3})
+    changed = read_plan(plan)
+    changed.sources.configuration_sha256 = hashlib.sha256(without.read_bytes()).digest()
+    refused = tools.refused("ds-opt", "verify", write_plan(tmp_path / "changed.dsplan", changed), "--model", model, "--config", without)
+    assert 'the plan multiplies numbers of 8 bits, but deepstatic.fp8 is "off"' in refused
     done = subprocess.run([sys.executable, REPOSITORY / "tools/ds-audit/ds-audit", plan], capture_output=True, text=True, timeout=600)
     assert done.stdout.startswith("audited: "), done.stderr
+
+
+def first(plan, kernel):
+    """The first command that runs it."""
+    commands = (command for routine in plan.roles[0].routines for command in routine.commands)
+    return next(command for command in commands if command.kernel.kernel == kernel).kernel
+
+
+def other_format(plan):
+    next(attribute for attribute in first(plan, "quantize_fp8").attributes if attribute.name == "format").text = "e5m2"
+
+
+def exchanged_scales(plan):
+    a, b = (first(plan, "fp8_matmul").operands[i] for i in (1, 3))
+    a.buffer, b.buffer, a.byte_offset, b.byte_offset = b.buffer, a.buffer, b.byte_offset, a.byte_offset
+
+
+@pytest.mark.parametrize("edit, sentence", [(other_format, "attribute format is not that of"), (exchanged_scales, "operand 1 holds")])
+def test_wrong_plans_are_refused(edit, sentence, bench, tools, tmp_path):  # noqa: F811
+    plan = read_plan(bench("gpt2").compile(**fp8()))
+    edit(plan)
+    assert sentence in tools.refused("ds-opt", "verify", write_plan(tmp_path / "wrong.dsplan", plan))
 
 
 @pytest.mark.parametrize("settings, options, sentence", [

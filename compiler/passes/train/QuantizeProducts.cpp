@@ -135,7 +135,7 @@ private:
                                         transposed ? builder.getUnitAttr() : UnitAttr());
   }
 
-  void quantize(train::MatmulOp product) const {
+  void quantize(train::MatmulOp product) {
     OpBuilder builder(product);
     const Location location = product.getLoc();
     auto a = quantized(builder, location, product.getLhs(), product.getTransposeLhs());
@@ -146,6 +146,8 @@ private:
     const ArrayRef<int64_t> shape = cast<RankedTensorType>(product.getType()).getShape();
     if (shape.size() > 2)
       result = train::ReshapeOp::create(builder, location, result, shape);
+    if (gradients_.erase(product.getResult()))
+      gradients_.insert(result);
     product.replaceAllUsesWith(result);
     product.erase();
   }

@@ -21,7 +21,7 @@ func.func @sizes(%x: tensor<48x32xbf16>, %y: tensor<48x32xf32>, %z: tensor<32x16
 
 train.variable parameter @head : tensor<16x32xf32> from #train.fill<1.0> {trainable}
 train.variable parameter @table : tensor<16x32xf32> from #train.fill<1.0> {trainable}
-train.variable gradient @"head::gradient" : tensor<16x32xf32> of @head
+train.variable gradient @"head::gradient" of @head : tensor<16x32xf32>
 
 // Tests the product that makes logits and its gradients, and one with a table.
 // CHECK-LABEL: func.func @logits

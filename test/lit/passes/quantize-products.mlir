@@ -1,7 +1,9 @@
 // RUN: ds-opt %s --ds-quantize-products | FileCheck %s
 
 train.variable parameter @w : tensor<32x16xf32> from #train.fill<1.0> {trainable}
-train.variable gradient @"w::gradient" : tensor<32x16xf32> of @w
+train.variable parameter @v : tensor<16x32xf32> from #train.fill<1.0> {trainable}
+train.variable gradient @"w::gradient" of @w : tensor<32x16xf32>
+train.variable gradient @"v::gradient" of @v : tensor<16x32xf32>
 
 // Tests a linear layer of leading dimensions and its backward: rows are gradients in e5m2, all else is e4m3, and what lies the other way
 // is transposed.
@@ -30,6 +32,13 @@ func.func @microbatch(%x: tensor<2x24x32xbf16>, %dy: tensor<48x16xbf16>, %bias: 
   // CHECK-NEXT: train.accumulate %[[DW]] into
   %dw = train.matmul %2 transposed, %1 {wide} : (tensor<48x32xbf16>, tensor<48x16xbf16>) -> tensor<32x16xf32>
   train.accumulate %dw into @"w::gradient" : tensor<32x16xf32>
+  // Of the layer before, whose gradient comes out of a product that has been replaced.
+  // CHECK-NEXT: train.quantize_fp8 %arg1 "e4m3" transposed
+  // CHECK-NEXT: train.quantize_fp8 %[[DX]] "e5m2" transposed
+  // CHECK-NEXT: %[[DV:.*]] = train.fp8_matmul {{.*}} {wide} : {{.*}} -> tensor<16x32xf32>
+  // CHECK-NEXT: train.accumulate %[[DV]] into
+  %dv = train.matmul %dy transposed, %dx {wide} : (tensor<48x16xbf16>, tensor<48x32xbf16>) -> tensor<16x32xf32>
+  train.accumulate %dv into @"v::gradient" : tensor<16x32xf32>
   // CHECK-NEXT: return %[[R]], %[[DX]]
   return %y, %dx : tensor<2x24x16xbf16>, tensor<48x32xbf16>
 }
