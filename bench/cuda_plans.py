@@ -29,12 +29,15 @@ CASES = [("GPT-2 124M, 16 x 1024", "gpt2", "small", 1024, 16, 1, 0, "none"),
          ("Llama 8B, 8 ranks, ZeRO-3, 1 x 8192 each", "llama", "8b", 8192, 1, 8, 3, "auto")]
 
 
+def configuration(samples, stage, recompute):
+    return {"train_micro_batch_size_per_gpu": samples, "gradient_accumulation_steps": 1, "gradient_clipping": 1.0, "bf16": {"enabled": True},
+            "optimizer": {"type": "AdamW", "params": {"lr": 3e-4}}, "zero_optimization": {"stage": stage, "overlap_comm": True},
+            "deepstatic": {"recompute": recompute}}
+
+
 def compiled(args, name, size, sequence, samples, ranks, stage, recompute):
     config, plan = WORK / "cuda_config.json", WORK / "cuda.dsplan"
-    config.write_text(json.dumps({
-        "train_micro_batch_size_per_gpu": samples, "gradient_accumulation_steps": 1, "gradient_clipping": 1.0, "bf16": {"enabled": True},
-        "optimizer": {"type": "AdamW", "params": {"lr": 3e-4}}, "zero_optimization": {"stage": stage, "overlap_comm": True},
-        "deepstatic": {"recompute": recompute}}))
+    config.write_text(json.dumps(configuration(samples, stage, recompute)))
     rounds.run([[BIN / "ds-opt", "compile", exported(name, size, sequence), "--config", config, "--ranks", str(ranks),
                  "--machine", args.machine, "-o", plan, "--quiet"]], args.timeout).require()
     return plan

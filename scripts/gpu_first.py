@@ -101,11 +101,11 @@ class First:
     def bfloat16(self):
         logs = {"CUBLASLT_LOG_LEVEL": "1", "CUBLASLT_LOG_FILE": str(self.out / "cublaslt.log"), "CUDNN_FRONTEND_LOG_INFO": "1",
                 "CUDNN_FRONTEND_LOG_FILE": str(self.out / "cudnn.log")}
-        text = self.run([self.bin / "CudaKernelsTest", "--gtest_filter=BFloat16*"], logs)
+        text = self.run([self.bin / "CudaKernelsTest", "--gtest_filter=*HalfKernels*/bfloat16"], logs)
         return f"{text.strip().splitlines()[-1]}; {fallbacks(text)}"
 
     def kernels(self):
-        return self.run([self.bin / "CudaKernelsTest", "--gtest_filter=-BFloat16*"]).strip().splitlines()[-1]
+        return self.run([self.bin / "CudaKernelsTest", "--gtest_filter=-*HalfKernels*/bfloat16"]).strip().splitlines()[-1]
 
     def step(self):
         refused = ""

@@ -245,7 +245,7 @@ ElementwiseCode elementwiseCode(const kernels::Invocation &invocation, std::span
   const ElementwiseCall call(checked);
   ElementwiseCode code;
   if (call.elements == 0 || !std::ranges::all_of(call.types, [](DType type) {
-        return type == DType::F32 || type == DType::BF16 || type == DType::Bool;
+        return type == DType::F32 || isNarrowFloat(type) || type == DType::Bool;
       }))
     return code;
   auto module = std::make_unique<llvm::Module>(name, context);

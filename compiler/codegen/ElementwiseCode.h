@@ -7,7 +7,7 @@
 // a result may be the memory of an input.
 //
 // Numbers are those of the interpreter (kernels/elementwise/elementwise_cuda_run.h): float32 in registers, each step
-// rounded by itself, to bfloat16 where that is its type.
+// rounded by itself, to 16 bits where its type has so many.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -41,8 +41,8 @@ struct ElementwiseCode {
 uint64_t usefulAlignment(const kernels::TensorType &operand, uint64_t alignment);
 
 /// The code of a call whose operands' addresses are multiples of `alignments`, a function `name` in a module of its
-/// own. Null for programs with other types than float32, bfloat16 and bool, without elements, or that keep more values
-/// at once than a thread has registers. Throws ds::Error for a call that kernels refuse.
+/// own. Null for programs with other types than float32, 16-bit floats and bool, without elements, or that keep more
+/// values at once than a thread has registers. Throws ds::Error for a call that kernels refuse.
 ElementwiseCode elementwiseCode(const kernels::Invocation &, std::span<const uint64_t> alignments,
                                 const std::string &name, Target, llvm::LLVMContext &);
 

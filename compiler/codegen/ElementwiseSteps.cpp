@@ -1,6 +1,6 @@
 #include "compiler/codegen/ElementwiseSteps.h"
 
-#include "kernels/BFloat16.h"
+#include "kernels/Numbers.h"
 
 #include <optional>
 
@@ -13,7 +13,7 @@ using kernels::ElementwiseOp;
 
 namespace {
 
-/// Whether an opcode on bfloat16 gives one of its operands, or a number that bfloat16 has anyway.
+/// Whether an opcode on floats of 16 bits gives one of its operands, or a number that their type has anyway.
 bool keepsBits(ElementwiseOp op) {
   switch (op) {
   case ElementwiseOp::Copy:
@@ -48,10 +48,10 @@ void ElementwiseSteps::run() {
       operands[s] = instruction.sources[s] >= 0 ? value(size_t(instruction.sources[s])) : LaneValues(count_, nullptr);
     for (size_t lane = 0; lane < count_; ++lane)
       results.push_back(evaluate(instruction, operands[0][lane], operands[1][lane], operands[2][lane]));
-    const bool narrow = instruction.type == DType::BF16 && !keepsBits(instruction.op);
-    const bool alreadyNarrow = instruction.op == ElementwiseOp::Cast &&
-                               call_.types[size_t(instruction.sources[0])] != DType::F32; // bfloat16 or bool
-    registers_[call_.inputs + k] = narrow && !alreadyNarrow ? lanes_.rounded(results) : results;
+    const bool narrow = isNarrowFloat(instruction.type) && !keepsBits(instruction.op);
+    const auto isOf = [&](DType from) { return call_.types[size_t(instruction.sources[0])] == from; };
+    const bool alreadyNarrow = instruction.op == ElementwiseOp::Cast && (isOf(instruction.type) || isOf(DType::Bool));
+    registers_[call_.inputs + k] = narrow && !alreadyNarrow ? lanes_.rounded(results, instruction.type) : results;
   }
 }
 
@@ -82,7 +82,10 @@ Value *ElementwiseSteps::constant(const ElementwiseInstruction &instruction) {
   if (instruction.type == DType::Bool)
     return b_.getInt1(instruction.constant != 0);
   const auto wide = float(instruction.constant);
-  return model_.number(instruction.type == DType::BF16 ? float(BFloat16(wide)) : wide).value;
+  if (!isNarrowFloat(instruction.type))
+    return model_.number(wide).value;
+  return kernels::withNarrowFloat(instruction.type,
+                                  [&](auto zero) { return model_.number(float(decltype(zero)(wide))).value; });
 }
 
 Value *ElementwiseSteps::cast(Value *x, DType to) {

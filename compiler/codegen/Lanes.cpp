@@ -53,7 +53,7 @@ void Lanes::store(Value *to, DType type, const LaneValues &values, uint64_t alig
     for (size_t k = 0; k < values.size(); ++k) {
       llvm::Type *bits = b_.getIntNTy(unsigned(8 * elementBytes));
       Value *element = type == DType::Bool   ? b_.CreateZExt(values[k], bits)
-                       : type == DType::BF16 ? narrowed(values[k])
+                       : isNarrowFloat(type) ? narrowed(values[k], type)
                                              : b_.CreateBitCast(values[k], bits);
       b_.CreateAlignedStore(element, at(to, k * elementBytes), llvm::Align(elementBytes));
     }
@@ -80,7 +80,12 @@ LaneValues Lanes::unpack(llvm::ArrayRef<Value *> words, DType type) {
     } else if (type == DType::BF16) {
       values.push_back(b_.CreateBitCast(b_.CreateShl(word, 16), b_.getFloatTy()));
       values.push_back(b_.CreateBitCast(b_.CreateAnd(word, 0xffff0000), b_.getFloatTy()));
-      words_.try_emplace({values.end()[-2], values.back()}, word);
+      wordsOf(type).try_emplace({values.end()[-2], values.back()}, word);
+    } else if (type == DType::F16) {
+      Value *halves = b_.CreateBitCast(word, llvm::FixedVectorType::get(b_.getHalfTy(), 2));
+      for (uint64_t k = 0; k < 2; ++k)
+        values.push_back(b_.CreateFPExt(b_.CreateExtractElement(halves, k), b_.getFloatTy()));
+      wordsOf(type).try_emplace({values.end()[-2], values.back()}, word);
     } else {
       for (unsigned k = 0; k < 4; ++k)
         values.push_back(b_.CreateICmpNE(b_.CreateAnd(word, uint64_t(0xff) << 8 * k), b_.getInt32(0)));
@@ -93,9 +98,9 @@ llvm::SmallVector<Value *, 8> Lanes::pack(const LaneValues &values, DType type) 
   if (type == DType::F32)
     for (Value *value : values)
       words.push_back(b_.CreateBitCast(value, b_.getInt32Ty()));
-  else if (type == DType::BF16)
+  else if (isNarrowFloat(type))
     for (size_t k = 0; k < values.size(); k += 2)
-      words.push_back(pair(values[k], values[k + 1]));
+      words.push_back(pair(values[k], values[k + 1], type));
   else
     for (size_t k = 0; k < values.size(); k += 4) {
       Value *word = b_.CreateZExt(values[k], b_.getInt32Ty());
@@ -106,24 +111,28 @@ llvm::SmallVector<Value *, 8> Lanes::pack(const LaneValues &values, DType type) 
   return words;
 }
 
-LaneValues Lanes::rounded(const LaneValues &values) {
+LaneValues Lanes::rounded(const LaneValues &values, DType type) {
   LaneValues result;
   for (size_t k = 0; k + 1 < values.size(); k += 2)
-    result.append(unpack({pair(values[k], values[k + 1])}, DType::BF16));
+    result.append(unpack({pair(values[k], values[k + 1], type)}, type));
   if (values.size() % 2 != 0)
-    result.push_back(unpack({b_.CreateZExt(narrowed(values.back()), b_.getInt32Ty())}, DType::BF16)[0]);
+    result.push_back(unpack({b_.CreateZExt(narrowed(values.back(), type), b_.getInt32Ty())}, type)[0]);
   return result;
 }
 
-Value *Lanes::pair(Value *low, Value *high) {
-  if (Value *word = words_.lookup({low, high}))
+Value *Lanes::pair(Value *low, Value *high, DType type) {
+  if (Value *word = wordsOf(type).lookup({low, high}))
     return word;
+  const auto word = [&](Value *half) { return b_.CreateZExt(narrowed(half, type), b_.getInt32Ty()); };
   if (target_ == Target::Host)
-    return b_.CreateOr(hostBits(low), b_.CreateShl(hostBits(high), 16));
-  return b_.CreateBitCast(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_ff2bf16x2_rn, {high, low}), b_.getInt32Ty());
+    return b_.CreateOr(word(low), b_.CreateShl(word(high), 16));
+  const auto rounds = type == DType::BF16 ? llvm::Intrinsic::nvvm_ff2bf16x2_rn : llvm::Intrinsic::nvvm_ff2f16x2_rn;
+  return b_.CreateBitCast(b_.CreateIntrinsic(rounds, {high, low}), b_.getInt32Ty());
 }
 
-Value *Lanes::narrowed(Value *value) {
+Value *Lanes::narrowed(Value *value, DType type) {
+  if (type == DType::F16)
+    return b_.CreateBitCast(b_.CreateFPTrunc(value, b_.getHalfTy()), b_.getInt16Ty());
   if (target_ == Target::Host)
     return b_.CreateTrunc(hostBits(value), b_.getInt16Ty());
   return b_.CreateBitCast(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_f2bf16_rn, {value}), b_.getInt16Ty());

@@ -26,19 +26,21 @@ public:
   LaneValues load(llvm::Value *from, DType, size_t count, uint64_t alignment);
   void store(llvm::Value *to, DType, const LaneValues &, uint64_t alignment);
 
-  /// Floats rounded to bfloat16 and widened again.
-  LaneValues rounded(const LaneValues &);
+  /// Floats rounded to a float of 16 bits and widened again.
+  LaneValues rounded(const LaneValues &, DType);
 
 private:
   Builder &b_;
   Target target_;
-  /// The word that two floats of bfloat16 were taken from: they go back into memory as it is.
-  llvm::DenseMap<std::pair<llvm::Value *, llvm::Value *>, llvm::Value *> words_;
+  /// The word that two floats of bfloat16 or float16 were taken from: they go back into memory as it is.
+  llvm::DenseMap<std::pair<llvm::Value *, llvm::Value *>, llvm::Value *> brainWords_, halfWords_;
 
   llvm::Value *at(llvm::Value *pointer, uint64_t bytes);
-  /// Two floats as bfloat16 in a word, the first in the lower half.
-  llvm::Value *pair(llvm::Value *low, llvm::Value *high);
-  llvm::Value *narrowed(llvm::Value *);
+  auto &wordsOf(DType type) { return type == DType::BF16 ? brainWords_ : halfWords_; }
+  /// Two floats as floats of 16 bits in a word, the first in the lower half.
+  llvm::Value *pair(llvm::Value *low, llvm::Value *high, DType);
+  llvm::Value *narrowed(llvm::Value *, DType);
+  /// As bfloat16.
   llvm::Value *hostBits(llvm::Value *);
   LaneValues unpack(llvm::ArrayRef<llvm::Value *> words, DType);
   llvm::SmallVector<llvm::Value *, 8> pack(const LaneValues &, DType);

@@ -122,20 +122,12 @@ static config::Machine loadMachine(const CompileRequest &request, const config::
                 std::to_string(machine.deviceMemory) + " for a rank; grant it at most that");
   machine.deviceMemory = config.deviceMemory.value_or(machine.deviceMemory);
   machine.hostMemory = config.hostMemory.value_or(machine.hostMemory);
-  if (config.fp16 && machine.device == "cuda")
-    throw Error("fp16.enabled is true, but kernels for float16 exist only for device cpu, and machine " + machine.name +
-                    " has device cuda; bfloat16 is as narrow and needs no loss scale",
-                "--set fp16.enabled=false --set bf16.enabled=true");
   if (const int capability = config::computeCapability(machine.isa);
       config.fp8 && machine.device == "cuda" && capability < 89)
     throw Error("deepstatic.fp8 is \"tensor\", but GPUs multiply numbers of 8 bits from compute capability 8.9 on, and "
                 "machine " +
                     machine.name + " has isa " + (machine.isa.empty() ? "sm_80" : machine.isa),
                 "--set deepstatic.fp8=off");
-  if (!config.zero.reductionType.empty() && config.ranks > 1 && machine.device == "cuda")
-    throw Error("communication_data_type asks for sums in 16 bits, which exist only for device cpu, and machine " +
-                    machine.name + " has device cuda",
-                "--set communication_data_type=fp32");
   if (config.offloadOptimizer != "none" && machine.device == "cuda")
     throw Error("zero_optimization.offload_optimizer.device is \"" + config.offloadOptimizer +
                     "\": updates on the host exist only for device cpu, "

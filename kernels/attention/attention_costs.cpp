@@ -74,7 +74,7 @@ int64_t attentionWorkspace(const CallTypes &call, const WorkspaceLimits &limits)
   return WorkerScratch::bytesFor(std::min(bytes, limits.bytesPerWorker), limits.workers);
 }
 
-/// cuDNN's, which runs bfloat16.
+/// cuDNN's, which runs 16 bits.
 int64_t cudaAttentionWorkspace(const CallTypes &call, const WorkspaceLimits &limits) {
   return isWideFloat(Sizes(call).dtype) ? 0 : std::min<int64_t>(limits.bytesPerWorker, 1 << 20);
 }

@@ -1,4 +1,4 @@
-// attention and attention_grad, packed or not: bfloat16 by cuDNN's fused attention, its backward by the deterministic
+// attention and attention_grad, packed or not: 16 bits by cuDNN's fused attention, its backward by the deterministic
 // variant; float32, float64 and what cuDNN refuses by our own kernels (plain_attention.h).
 // torch.nn.functional.scaled_dot_product_attention.
 #include "kernels/attention/attention_graph.h"
@@ -12,9 +12,9 @@ namespace ds::kernels::cuda {
 
 namespace {
 
-/// Our own kernels are for float32 and float64; bfloat16 that is not empty is cuDNN's.
+/// Our own kernels are for float32 and float64; a call of 16 bits that is not empty is cuDNN's.
 void noteFallback(const Invocation &invocation, const AttentionCall &call, bool hasGraph) {
-  if (!hasGraph && call.dtype == DType::BF16 && call.batch * call.heads * call.queries * call.keys > 0)
+  if (!hasGraph && isNarrowFloat(call.dtype) && call.batch * call.heads * call.queries * call.keys > 0)
     fallBack(invocation, "cuDNN");
 }
 

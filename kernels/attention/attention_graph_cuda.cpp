@@ -47,7 +47,7 @@ auto maskOf(FrontendGraph &graph, const AttentionCall &call) {
 }
 
 bool isSupported(const AttentionCall &call) {
-  return call.dtype == DType::BF16 && !call.boolMask && call.batch > 0 && call.queries > 0 && call.keys > 0 &&
+  return isNarrowFloat(call.dtype) && !call.boolMask && call.batch > 0 && call.queries > 0 && call.keys > 0 &&
          call.depth > 0 && call.columns > 0;
 }
 
@@ -83,7 +83,7 @@ private:
   /// Where a chunk begins in each operand of makeAttentionGradGraph.
   struct Starts {
     Starts(const AttentionCall &call, int64_t batch, int64_t group) {
-      const int64_t head = group * (call.heads / call.groups), half = byteSize(DType::BF16);
+      const int64_t head = group * (call.heads / call.groups), half = byteSize(call.dtype);
       const auto at = [&](const HeadStrides &strides, int64_t index) {
         return half * (batch * strides.batch + index * strides.head);
       };

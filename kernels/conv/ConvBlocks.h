@@ -50,7 +50,7 @@ struct ConvBlocks {
     filters = std::max<int64_t>(w.shape[0] / groups, 1);
     windows = elementCount(w.shape) / (w.shape[0] * w.shape[1]);
     places = elementCount(y.shape) / (y.shape[0] * y.shape[1]);
-    elementBytes = x.dtype == DType::F64 ? 8 : 4; // bfloat16 is computed with as float32
+    elementBytes = x.dtype == DType::F64 ? 8 : 4; // 16 bits are computed with as float32
     pointwise = windows == 1 && elementCount(x.shape) == samples * x.shape[1] * places;
   }
 

@@ -40,19 +40,19 @@ std::unique_ptr<CudnnGraph> graphOf(const ConvPlan &plan, int64_t workspaceBytes
   return graph;
 }
 
-/// A weight's gradient in float32 from bfloat16, for which cuDNN's pre-compiled engines know one type: of float32
+/// A weight's gradient in float32 from 16 bits, for which cuDNN's pre-compiled engines know one type: of float32
 /// copies of dy and x, at the beginning of the workspace.
 class WidenedGrad final : public CudnnGraph {
 public:
   WidenedGrad(std::unique_ptr<CudnnGraph> wide, const ConvPlan &plan)
-      : wide_(std::move(wide)), elements_{elementCount(plan.y.dims), elementCount(plan.x.dims)} {}
+      : wide_(std::move(wide)), type_(plan.x.dtype), elements_{elementCount(plan.y.dims), elementCount(plan.x.dims)} {}
 
   Status enqueue(std::span<void *const> addresses, void *workspace, cudaStream_t stream) noexcept override {
     std::array<void *, 3> operands = {nullptr, nullptr, addresses[2]};
     auto *next = static_cast<std::byte *>(workspace);
     for (size_t i = 0; i < elements_.size(); ++i) {
       operands[i] = next;
-      enqueueWidened(addresses[i], static_cast<float *>(operands[i]), elements_[i], stream);
+      enqueueWidened(type_, addresses[i], static_cast<float *>(operands[i]), elements_[i], stream);
       next += widenedBytes(elements_[i]);
     }
     return wide_->enqueue(operands, next, stream);
@@ -60,6 +60,7 @@ public:
 
 private:
   std::unique_ptr<CudnnGraph> wide_;
+  DType type_;
   std::array<int64_t, 2> elements_; ///< of dy and x
 };
 

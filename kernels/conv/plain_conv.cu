@@ -92,9 +92,9 @@ __global__ void __launch_bounds__(blockThreads)
     y[i] = narrow<T>(wide(y[i]) + wide(bias[i / outputs % filters]));
 }
 
-__global__ void __launch_bounds__(blockThreads)
-    widenKernel(const __nv_bfloat16 *from, float *to, int64_t elements, bool packed) {
-  constexpr int width = packOf<__nv_bfloat16>;
+template <typename T>
+__global__ void __launch_bounds__(blockThreads) widenKernel(const T *from, float *to, int64_t elements, bool packed) {
+  constexpr int width = packOf<T>;
   const int64_t stride = int64_t(gridDim.x) * blockDim.x, start = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t packs = packed ? elements / width : 0;
   for (int64_t i = start; i < packs; i += stride) {
@@ -144,10 +144,13 @@ void enqueueConvBias(const ConvCall &call, const void *bias, void *y, cudaStream
     });
 }
 
-void enqueueWidened(const void *from, float *to, int64_t elements, cudaStream_t stream) {
+void enqueueWidened(DType type, const void *from, float *to, int64_t elements, cudaStream_t stream) {
   const bool packed = reinterpret_cast<uintptr_t>(from) % 16 == 0;
-  launch<widenKernel>(blocksFor(elements, blockThreads * packOf<__nv_bfloat16>), blockThreads, stream,
-                      static_cast<const __nv_bfloat16 *>(from), to, elements, packed);
+  withHalf(type, [&](auto zero) {
+    using T = decltype(zero);
+    launch<widenKernel<T>>(blocksFor(elements, blockThreads * packOf<T>), blockThreads, stream,
+                           static_cast<const T *>(from), to, elements, packed);
+  });
 }
 
 } // namespace ds::kernels::cuda

@@ -16,7 +16,7 @@ void enqueuePlainConv(ConvKind kind, const ConvCall &call, DType weightType, con
                       void *result, cudaStream_t stream);
 /// y[n, m, ...] += bias[m].
 void enqueueConvBias(const ConvCall &call, const void *bias, void *y, cudaStream_t stream);
-/// to[i] = from[i], of bfloat16; `to` is at a multiple of 32 bytes.
-void enqueueWidened(const void *from, float *to, int64_t elements, cudaStream_t stream);
+/// to[i] = from[i], of a float `type` of 16 bits; `to` is at a multiple of 32 bytes.
+void enqueueWidened(DType type, const void *from, float *to, int64_t elements, cudaStream_t stream);
 
 } // namespace ds::kernels::cuda

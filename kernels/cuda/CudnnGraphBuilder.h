@@ -19,12 +19,19 @@ namespace fe = cudnn_frontend;
 cudnnHandle_t cudnnHandle();
 
 inline fe::DataType_t cudnnType(DType dtype) {
-  return dtype == DType::F32   ? fe::DataType_t::FLOAT
-         : dtype == DType::F64 ? fe::DataType_t::DOUBLE
-                               : fe::DataType_t::BFLOAT16;
+  switch (dtype) {
+  case DType::F64:
+    return fe::DataType_t::DOUBLE;
+  case DType::BF16:
+    return fe::DataType_t::BFLOAT16;
+  case DType::F16:
+    return fe::DataType_t::HALF;
+  default:
+    return fe::DataType_t::FLOAT;
+  }
 }
 
-/// What an engine may do to its factors: nothing; take them for numbers of TF32, which are those of bfloat16 and more;
+/// What an engine may do to its factors: nothing; take them for numbers of TF32, which are those of 16 bits and more;
 /// or round and transform them.
 enum class Factors { Exact, Short, Any };
 

@@ -4,6 +4,7 @@
 #include "kernels/Numbers.h"
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include <cmath>
 #include <cstdint>
@@ -11,13 +12,21 @@
 
 namespace ds::kernels::cuda {
 
+/// Whether a type of the GPU has 16 bits, and no arithmetic that we use.
+template <typename T> inline constexpr bool isHalf = std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, __half>;
+
+/// Calls f(T{}) with the GPU's type of a float of 16 bits.
+template <typename F> decltype(auto) withHalf(DType dtype, F &&f) {
+  return dtype == DType::BF16 ? f(__nv_bfloat16{}) : f(__half{});
+}
+
 /// Calls f(T{}) with the GPU's type of a float dtype.
 template <typename F> decltype(auto) withFloat(DType dtype, F &&f) {
   if (dtype == DType::F32)
     return f(float{});
-  if (dtype == DType::BF16)
-    return f(__nv_bfloat16{});
-  return f(double{});
+  if (dtype == DType::F64)
+    return f(double{});
+  return withHalf(dtype, f);
 }
 
 /// Calls f(T{}) with the GPU's type of any dtype; a bool is a uint8_t that holds 0 or 1.
@@ -41,19 +50,15 @@ template <typename F> decltype(auto) withBytes(int64_t bytes, F &&f) {
   }
 }
 
-/// What arithmetic on T is done in, and the type of statistics: float32 for bfloat16.
-template <typename T> struct SumOf {
-  using Type = T;
-};
-template <> struct SumOf<__nv_bfloat16> {
-  using Type = float;
-};
-template <typename T> using Sum = typename SumOf<T>::Type;
+/// What arithmetic on T is done in, and the type of statistics: float32 for floats of 16 bits.
+template <typename T> using Sum = std::conditional_t<isHalf<T>, float, T>;
 
 /// An element for arithmetic.
 template <typename T> __host__ __device__ Sum<T> wide(T x) {
   if constexpr (std::is_same_v<T, __nv_bfloat16>)
     return __bfloat162float(x);
+  else if constexpr (std::is_same_v<T, __half>)
+    return __half2float(x);
   else
     return x;
 }
@@ -62,11 +67,13 @@ template <typename T> __host__ __device__ Sum<T> wide(T x) {
 template <typename T, typename From> __host__ __device__ T narrow(From x) {
   if constexpr (std::is_same_v<T, __nv_bfloat16>)
     return __float2bfloat16_rn(float(x));
+  else if constexpr (std::is_same_v<T, __half>)
+    return __float2half_rn(float(x));
   else
     return T(x);
 }
 
-/// Calls f(T{}, G{}) with the types of a tensor and of sums of it: T itself, or float32 where T is bfloat16.
+/// Calls f(T{}, G{}) with the types of a tensor and of sums of it: T itself, or float32 where T has 16 bits.
 template <typename F> decltype(auto) withSums(DType dtype, DType ofSums, F &&f) {
   return withFloat(dtype, [&](auto zero) {
     using T = decltype(zero);

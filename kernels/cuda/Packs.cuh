@@ -21,7 +21,7 @@ template <typename T> bool inPacks(int64_t length, std::initializer_list<const v
   return length % packOf<T> == 0 && bits % 16 == 0;
 }
 
-/// Elements [pack * width, (pack + 1) * width) of x, in loads of at most 16 bytes: a pack of bfloat16 goes with two of
+/// Elements [pack * width, (pack + 1) * width) of x, in loads of at most 16 bytes: a pack of 16 bits goes with two of
 /// float32.
 template <int width, typename T> __device__ Pack<T, width> packAt(const T *x, int64_t pack) {
   constexpr int part = width < packOf<T> ? width : packOf<T>, parts = width / part;

@@ -2,6 +2,7 @@
 
 #include "core/Error.h"
 #include "kernels/KernelTable.h"
+#include "kernels/Numbers.h"
 #include "kernels/Philox.h"
 #include "kernels/cuda/CublasLt.h"
 #include "kernels/cuda/CudaKernels.h"
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <type_traits>
 
@@ -83,14 +83,7 @@ std::vector<std::byte> drawn(DType dtype, size_t count, uint32_t operand, uint32
   for (size_t at = 0; at + size <= bytes.size(); at += size) {
     const PhiloxBlock words = philox({uint32_t(at), 0, operand, draw}, 0);
     const double magnitude = std::ldexp(1 + uniformOf<double>(words[0]), -int(words[1] & 15));
-    const double value = (words[1] & 16) != 0 ? -magnitude : magnitude;
-    const auto narrow = float(value);
-    if (dtype == DType::F64)
-      std::memcpy(&bytes[at], &value, size);
-    else if (dtype == DType::F32)
-      std::memcpy(&bytes[at], &narrow, size);
-    else // bfloat16, cut
-      std::memcpy(&bytes[at], reinterpret_cast<const std::byte *>(&narrow) + 2, size);
+    storeDouble(&bytes[at], dtype, (words[1] & 16) != 0 ? -magnitude : magnitude);
   }
   return bytes;
 }

@@ -8,7 +8,7 @@ namespace ds::kernels::cuda {
 
 namespace {
 
-bool isOfFloatPath(DType type) { return type == DType::F32 || type == DType::BF16 || type == DType::Bool; }
+bool isOfFloatPath(DType type) { return type == DType::F32 || isNarrowFloat(type) || type == DType::Bool; }
 
 /// The last step that reads each register; `steps` for a result, -1 where nobody does.
 std::vector<int64_t> lastUses(const ElementwiseCall &call) {
@@ -27,7 +27,6 @@ std::vector<int64_t> lastUses(const ElementwiseCall &call) {
 ElementwisePlan::ElementwisePlan(const Call &checked) {
   const ElementwiseCall call(checked);
   elements = call.elements;
-  checked.require(std::ranges::count(call.types, DType::F16) == 0, "a GPU has no registers of float16");
   for (DType type : call.types)
     allFloat = allFloat && isOfFloatPath(type);
   mergeDimensions(call);

@@ -56,7 +56,7 @@ struct ElementwisePlan {
   std::vector<int64_t> sizes; ///< of the merged dimensions of the results
   int64_t elements = 0;
   int slots = 0;
-  bool allFloat = true; ///< float32, bfloat16 and bool alone: computed in float32
+  bool allFloat = true; ///< float32, floats of 16 bits and bool alone: computed in float32
   bool small() const {
     return slots <= fewSlots && steps.size() <= size_t(fewSteps) &&
            inputs.size() + results.size() <= size_t(fewTensors);

@@ -1,13 +1,14 @@
 //===- elementwise_cuda_run.h - the interpreter of one thread ------------===//
 //
 // A thread takes `width` elements in a row through all steps, so that a step is decoded once for them. Programs of
-// float32, bfloat16 and bool alone compute in float (a bool is 0 or 1); the others in cells of 64 bits, one element at
-// a time. Plain C++ that runs on the host too.
+// float32, floats of 16 bits and bool alone compute in float (a bool is 0 or 1); the others in cells of 64 bits, one
+// element at a time. Plain C++ that runs on the host too.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 
 #include "kernels/BFloat16.h"
+#include "kernels/Float16.h"
 #include "kernels/elementwise/elementwise_cuda_math.h"
 #include "kernels/elementwise/elementwise_cuda_plan.h"
 
@@ -69,7 +70,8 @@ template <typename T> struct alignas(4 * sizeof(T)) Four {
   T values[4];
 };
 
-/// The path of float32, bfloat16 and bool: `slots` holds what later steps need. `Math` has unary() and binary().
+/// The path of float32, floats of 16 bits and bool: `slots` holds what later steps need. `Math` has unary() and
+/// binary().
 template <typename Arguments, int slotCount, typename Math> struct FloatElementwiseBy : ElementwiseThread<Arguments> {
   using Base = ElementwiseThread<Arguments>;
   static constexpr int width = elementwiseWidth;
@@ -111,6 +113,8 @@ template <typename Arguments, int slotCount, typename Math> struct FloatElementw
       return loadAs<float>(input, data, [](float x) { return x; });
     if (input.type == DType::BF16)
       return loadAs<BFloat16>(input, data, [](BFloat16 x) { return float(x); });
+    if (input.type == DType::F16)
+      return loadAs<Float16>(input, data, [](Float16 x) { return float(x); });
     return loadAs<uint8_t>(input, data, [](uint8_t x) { return x ? 1.0f : 0.0f; });
   }
 
@@ -137,6 +141,8 @@ template <typename Arguments, int slotCount, typename Math> struct FloatElementw
   DS_HOST_DEVICE static float rounded(DType type, float x) {
     if (type == DType::BF16)
       return float(BFloat16(x));
+    if (type == DType::F16)
+      return float(Float16(x));
     return x;
   }
 
@@ -204,6 +210,8 @@ template <typename Arguments, int slotCount, typename Math> struct FloatElementw
         storeAs<float>(to, values, [](float x) { return x; });
       else if (result.type == DType::BF16)
         storeAs<BFloat16>(to, values, [](float x) { return BFloat16(x); });
+      else if (result.type == DType::F16)
+        storeAs<Float16>(to, values, [](float x) { return Float16(x); });
       else
         storeAs<uint8_t>(to, values, [](float x) { return uint8_t(x != 0); });
     }
@@ -229,7 +237,7 @@ template <typename Arguments, int slotCount> struct CellElementwise : Elementwis
   DS_HOST_DEVICE CellElementwise(const Arguments &arguments, int64_t first) : Base{arguments, first, 1} {}
 
   DS_HOST_DEVICE static bool isFloating(DType type) {
-    return type == DType::F32 || type == DType::F64 || type == DType::BF16;
+    return type == DType::F32 || type == DType::F64 || type == DType::BF16 || type == DType::F16;
   }
 
   DS_HOST_DEVICE Cell load(int index) const {
@@ -243,6 +251,8 @@ template <typename Arguments, int slotCount> struct CellElementwise : Elementwis
       return {static_cast<const double *>(data)[at], 0};
     case DType::BF16:
       return {double(float(static_cast<const BFloat16 *>(data)[at])), 0};
+    case DType::F16:
+      return {double(float(static_cast<const Float16 *>(data)[at])), 0};
     case DType::Bool:
     case DType::U8:
       return {0, static_cast<const uint8_t *>(data)[at]};
@@ -252,7 +262,6 @@ template <typename Arguments, int slotCount> struct CellElementwise : Elementwis
       return {0, static_cast<const uint32_t *>(data)[at]};
     case DType::I32:
       return {0, static_cast<const int32_t *>(data)[at]};
-    case DType::F16: // no plan has it
     case DType::I64:
       break;
     }
@@ -271,6 +280,9 @@ template <typename Arguments, int slotCount> struct CellElementwise : Elementwis
     case DType::BF16:
       static_cast<BFloat16 *>(data)[at] = BFloat16(float(cell.f));
       return;
+    case DType::F16:
+      static_cast<Float16 *>(data)[at] = Float16(float(cell.f));
+      return;
     case DType::Bool:
     case DType::U8:
       static_cast<uint8_t *>(data)[at] = uint8_t(cell.i);
@@ -281,8 +293,6 @@ template <typename Arguments, int slotCount> struct CellElementwise : Elementwis
     case DType::U32:
     case DType::I32:
       static_cast<uint32_t *>(data)[at] = uint32_t(cell.i);
-      return;
-    case DType::F16: // no plan has it
       return;
     case DType::I64:
       static_cast<int64_t *>(data)[at] = cell.i;
@@ -300,6 +310,8 @@ template <typename Arguments, int slotCount> struct CellElementwise : Elementwis
       return {double(float(cell.f)), 0};
     if (type == DType::BF16)
       return {double(float(BFloat16(float(cell.f)))), 0};
+    if (type == DType::F16)
+      return {double(float(Float16(float(cell.f)))), 0};
     return type == DType::F64 ? Cell{cell.f, 0} : Cell{0, wrapped(type, cell.i)};
   }
 

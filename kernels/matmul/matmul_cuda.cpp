@@ -4,7 +4,7 @@
 // Algorithms are chosen when the kernel is made, by the plan (`ds-run --tune`) or by cuBLASLt's heuristics within the
 // workspace of the plan, once for operands at multiples of 16 bytes and once for any, and kept: so every step runs the
 // same ones. Split sums are added
-// in a fixed order, never by atomics. bfloat16 is summed in float32; float32 is exact unless the call allows TF32.
+// in a fixed order, never by atomics. 16 bits are summed in float32; float32 is exact unless the call allows TF32.
 #include "kernels/cuda/Fallback.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/matmul/matmul_epilogue_cuda.h"
@@ -22,7 +22,7 @@ namespace {
 /// The call's bias and epilogue, and with `sums` its dbias.
 ProductEpilogue epilogueOf(const MatmulCall &call, DType cType, bool sums) {
   ProductEpilogue result;
-  if (call.bias || sums) // a bfloat16 bias of a float32 c is of no type that cuBLASLt has: it is added behind it
+  if (call.bias || sums) // a bias of 16 bits of a float32 c is of no type that cuBLASLt has: it is added behind it
     result.bias = call.bias ? call.dtype : cType;
   if (call.aux)
     result.aux = cType;

@@ -101,7 +101,7 @@ void enqueueMatmulEpilogue(const MatmulEpilogueArguments &arguments, cudaStream_
       if (arguments.biasType == arguments.dtype)
         finish(zero);
       else
-        finish(__nv_bfloat16{});
+        withHalf(arguments.biasType, finish);
     }
     if (!arguments.dbias)
       return;

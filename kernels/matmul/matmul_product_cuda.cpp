@@ -42,7 +42,16 @@ std::string gpuName() {
 }
 
 cudaDataType_t cublasTypeOf(DType dtype) {
-  return dtype == DType::F32 ? CUDA_R_32F : dtype == DType::F64 ? CUDA_R_64F : CUDA_R_16BF;
+  switch (dtype) {
+  case DType::F64:
+    return CUDA_R_64F;
+  case DType::BF16:
+    return CUDA_R_16BF;
+  case DType::F16:
+    return CUDA_R_16F;
+  default:
+    return CUDA_R_32F;
+  }
 }
 
 namespace {

@@ -31,8 +31,7 @@ struct ScaledFactors {
 
 /// A description, its layouts, and an algorithm: the call's, where it has one for this GPU and this cuBLASLt; else one
 /// that cuBLASLt's heuristics choose within the workspace when the product is made. Sums that are split are added in a
-/// fixed order, never by atomics. bfloat16 and 8 bits are summed in float32; float32 is exact unless the call allows
-/// TF32.
+/// fixed order, never by atomics. 16 and 8 bits are summed in float32; float32 is exact unless the call allows TF32.
 class LtProduct {
 public:
   /// `alignment`: of all addresses, those of bias and aux too, in bytes; below 16 the call's algorithm is none.

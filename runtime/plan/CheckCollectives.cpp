@@ -60,12 +60,10 @@ void checkCounts(Collective::Kind kind, uint64_t ranks, uint64_t sourceBytes, ui
                       std::to_string(sourceBytes) + " bytes no " + std::to_string(targetBytes));
 }
 
-void checkSum(const proto::Plan &plan, const proto::CollectivePart &part, uint64_t ranks, const std::string &place) {
+void checkSum(const proto::CollectivePart &part, uint64_t ranks, const std::string &place) {
   const DType dtype = checkDType(part.source().dtype(), place);
   if (!isFloat(dtype) && dtype != DType::I64)
     refuse(place, "it sums " + std::string(name(dtype)) + ", but sums are of floats or int64");
-  if (isNarrowFloat(dtype) && plan.machine().device() == "cuda")
-    refuse(place, "it sums " + std::string(name(dtype)) + ", but device cuda sums float32, float64 and int64 alone");
   const uint64_t needed = ranks * uint64_t(byteSize(dtype));
   if (!part.has_scratch() || bytesOf(part.scratch(), place) < needed)
     refuse(place, "a sum over " + std::to_string(ranks) + " ranks needs scratch of at least " + std::to_string(needed) +
@@ -119,7 +117,7 @@ void checkPart(const proto::Plan &plan, const proto::Role &role, const Collectiv
       refuse(place + ", scratch", "it must be uint8 with access SCRATCH");
   }
   if (collective.kind() == Collective::REDUCE_SCATTER || collective.kind() == Collective::ALL_REDUCE)
-    checkSum(plan, part, ranks, place);
+    checkSum(part, ranks, place);
   else if (part.accumulate())
     refuse(place, Collective::Kind_Name(collective.kind()) + " does not accumulate");
 }

@@ -11,7 +11,7 @@
 #include "runtime/data/ReadOnlyFile.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/SetValues.h"
-#include "runtime/session/Training.h"
+#include "runtime/session/TrainingOptions.h"
 
 #include <algorithm>
 #include <cstdint>

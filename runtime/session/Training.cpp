@@ -13,7 +13,6 @@
 #include "runtime/comm/Transport.h"
 #include "runtime/data/ArrivingData.h"
 #include "runtime/data/Dataset.h"
-#include "runtime/data/InputSpec.h"
 #include "runtime/device/Device.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/VariableSources.h"
@@ -26,6 +25,7 @@
 #include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/DeviceChoice.h"
+#include "runtime/session/EqualProcesses.h"
 #include "runtime/session/ExportVariables.h"
 #include "runtime/session/HostMemory.h"
 #include "runtime/session/LocalRanks.h"
@@ -39,6 +39,8 @@
 #include "runtime/session/SetValues.h"
 #include "runtime/session/StateSnapshot.h"
 #include "runtime/session/StepReport.h"
+#include "runtime/session/TrainingData.h"
+#include "runtime/session/TrainingOptions.h"
 #include "runtime/session/TransportChoice.h"
 #include "runtime/trace/Trace.h"
 
@@ -52,43 +54,14 @@
 #include <numeric>
 #include <optional>
 #include <random>
-#include <ranges>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
 namespace ds::runtime {
-
-bool dataArrives(const TrainingOptions &options) { return options.data == std::vector<std::string>{"-"}; }
-
-std::vector<InputSpec> inputSpecs(const plan::proto::Plan &plan) {
-  std::vector<InputSpec> specs;
-  for (const plan::proto::Input &input : plan.inputs()) {
-    InputSpec &spec = specs.emplace_back();
-    spec.name = input.name();
-    spec.dtype = DType(input.dtype());
-    spec.sampleShape.assign(input.shape().begin() + 1, input.shape().end());
-    spec.tokens = input.tokens() == "same"   ? InputSpec::Tokens::Same
-                  : input.tokens() == "next" ? InputSpec::Tokens::Next
-                                             : InputSpec::Tokens::None;
-    spec.limit = input.limit();
-    if (input.has_ignored())
-      spec.ignored = input.ignored();
-  }
-  // Of a plan for several sizes, those of each size stand one behind the other; what differs between them varies.
-  const size_t sizes = size_t(plan.shorter_size()) + 1, inputs = specs.size() / sizes;
-  for (size_t i = 0; i < specs.size() && sizes > 1; ++i)
-    for (size_t d = 0; d < specs[i].sampleShape.size(); ++d)
-      specs[i].varies.push_back(std::ranges::any_of(std::views::iota(size_t(1), sizes), [&](size_t size) {
-        return specs[size * inputs + i % inputs].sampleShape[d] != specs[i % inputs].sampleShape[d];
-      }));
-  return specs;
-}
 
 namespace {
 
@@ -132,13 +105,6 @@ std::string namesOfData(const TrainingOptions &options) {
   return text.empty() ? "no data" : text;
 }
 
-std::string joined(const std::vector<std::string> &texts) {
-  std::string all;
-  for (const std::string &text : texts)
-    all += text + " ";
-  return all;
-}
-
 double secondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -176,7 +142,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
   transport_->setTimeout(options.collectiveTimeout);
   beginFlight();
   now(HostState::Awaits, "compares its plan, flags and program with the other processes");
-  requireEqualEverywhere();
+  requireEqualEverywhere(*transport_, *plan_, options_);
   now(HostState::Works, "looks for --resume");
   beginning_ = findBeginning(options_, *plan_, *transport_);
   notes_ = beginning_.notes;
@@ -250,7 +216,7 @@ void Training::loadVariables() {
   if (hasRankZero())
     for (const std::string &note : sources.notes())
       notes_.push_back(note);
-  if (replicaDigestInterval() > 0 && ranks() > 1)
+  if (replicaDigestInterval(*plan_, options_) > 0 && ranks() > 1)
     replicas_ = std::make_unique<ReplicaDigests>(*plan_, *ranks_, *transport_);
   for (const uint32_t rank : transport_->localRanks())
     if (options_.onNonFinite == OnNonFinite::Skip && !options_.evaluateOnly)
@@ -287,44 +253,20 @@ void Training::now(HostState state, std::string_view work, uint64_t step) const 
     options_.flight->hostNow(state, work, step);
 }
 
-/// Processes that disagree would wait for each other for ever, or compute something else than the plan.
-void Training::requireEqualEverywhere() const {
-  if (transport_->localRanks().size() == transport_->ranks())
-    return;
-  const auto digest = [](const std::string &text) { return uint64_t(crc32c(std::as_bytes(std::span(text)))); };
-  for (const auto &[what, softwareDigest] : options_.software)
-    transport_->requireEqual(what, softwareDigest);
-  transport_->requireEqual("the plan file", digest(plan::framePlan(*plan_)));
-  transport_->requireEqual(
-      "the flags --steps, --seed, --shuffle, --eval, --eval-interval, --export, --trace, --on-nonfinite, "
-      "--replica-digest-interval, --save, --save-interval, --resume or --set",
-      digest(std::to_string(options_.steps.value_or(UINT64_MAX)) + " " + std::to_string(options_.seed.value_or(0)) +
-             " " + std::to_string(options_.seed.has_value()) + " " + std::to_string(options_.saving.folder.empty()) +
-             " " + std::to_string(options_.saving.interval) + " " + joined(options_.set) + " " +
-             std::to_string(options_.resume.empty()) + " " + std::to_string(options_.shuffle) + " " +
-             std::to_string(options_.evaluateOnly) + " " + std::to_string(options_.evaluationInterval) + " " +
-             std::to_string(options_.evaluationData.size()) + " " + std::to_string(options_.exportPath.empty()) + " " +
-             std::to_string(options_.trace.empty()) + " " + std::to_string(int(options_.onNonFinite)) + " " +
-             std::to_string(replicaDigestInterval())));
-}
-
 /// The same flags may name other files on another host.
 void Training::requireEqualInputs(uint64_t weights) const {
   if (transport_->localRanks().size() == transport_->ranks())
     return;
   now(HostState::Works, "reads " + namesOfData(options_) + " to compare it with the other processes");
-  const uint64_t data = data_ ? data_->digest() : 0, evaluationData = evaluationData_ ? evaluationData_->digest() : 0;
+  const Dataset *const training = data_->training(), *const evaluation = data_->evaluation();
+  const uint64_t data = training ? training->digest() : 0, evaluationData = evaluation ? evaluation->digest() : 0;
   now(HostState::Awaits, "compares its data and weights with the other processes");
   transport_->requireEqual("what --weights names", weights);
   transport_->requireEqual("what --data names", data);
   transport_->requireEqual("what --eval-data names", evaluationData);
 }
 
-Sizes Training::sizes() const { return {.dimension = plan_->dimension(), .each = plan::sizesOf(*plan_)}; }
-
 void Training::openData() {
-  const Dataset::Order order{.shuffle = beginning_.manifest.shuffle && !options_.evaluateOnly,
-                             .seed = beginning_.manifest.seed};
   const bool evaluates = options_.evaluateOnly || !options_.evaluationData.empty();
   if (!options_.evaluateOnly && !ranks_->first().program("step"))
     throw Error("plan " + options_.planPath + " has no program step, so it cannot train; try --eval");
@@ -333,27 +275,10 @@ void Training::openData() {
   if (dataArrives(options_) && transport_->localRanks().size() != ranks())
     throw Error("--data - reads the stdin of one process, and this run has " + std::to_string(ranks()) +
                 "; start ds-run without a launcher, and it runs all ranks");
-  if (dataArrives(options_) && beginning_.manifest.shuffle)
-    throw Error("checkpoint " + beginning_.checkpoint +
-                " is of a run that shuffles its data, which --data - cannot; name the files after --data");
-  if (dataArrives(options_))
-    arriving_ = std::make_unique<ArrivingData>(inputSpecs(*plan_), samplesPerStep(), STDIN_FILENO, sizes());
-  else if (!options_.evaluateOnly)
-    data_ = std::make_unique<Dataset>(inputSpecs(*plan_), options_.data, order, sizes());
-  if (evaluates)
-    evaluationData_ = std::make_unique<Dataset>(
-        inputSpecs(*plan_), options_.evaluationData.empty() ? options_.data : options_.evaluationData, Dataset::Order{},
-        sizes());
-  std::set<std::string> unread;
-  for (const Dataset *data : {data_.get(), evaluationData_.get()})
-    if (data && hasRankZero())
-      unread.merge(data->unread());
-  if (const std::string note = unread_.note(unread); !note.empty())
+  data_ = std::make_unique<TrainingData>(options_, *plan_, beginning_);
+  if (const std::string note = data_->noteOfUnread(); !note.empty() && hasRankZero())
     notes_.push_back(note);
-  if (data_)
-    steps_ = options_.steps.value_or((data_->samples() + samplesPerStep() - 1) / samplesPerStep());
-  if (arriving_)
-    steps_ = options_.steps.value_or(untilDataEnds);
+  steps_ = data_->steps();
   if (!options_.evaluateOnly && beginning_.manifest.step > 0 && beginning_.manifest.step >= steps_)
     notes_.push_back("checkpoint " + beginning_.checkpoint + " has " + std::to_string(beginning_.manifest.step) +
                      " steps done, and --steps " + std::to_string(steps_) + " asks for no more");
@@ -362,26 +287,14 @@ void Training::openData() {
 
 uint64_t Training::stepsLeft() const { return steps_ - std::min(steps_, beginning_.manifest.step); }
 
-/// A run that was asked for more steps than the data has begins again with the first samples. That is as asked, and yet
-/// not always meant.
-std::string Training::epochs() const {
-  const uint64_t samples = data_ ? data_->samples() : 0, taken = stepsLeft() * samplesPerStep();
-  if (samples == 0 || !options_.steps || taken <= samples)
-    return "";
-  return std::to_string(stepsLeft()) + (stepsLeft() == 1 ? " step takes " : " steps take ") + std::to_string(taken) +
-         " samples; the data has " + std::to_string(samples) + (samples == 1 ? " sample" : " samples") +
-         ", and is gone through " + std::to_string((taken + samples - 1) / samples) + " times";
-}
+std::string Training::epochs() const { return data_->epochs(stepsLeft()); }
 
 /// By the process with rank 0 alone: what others read is compared with it.
 void Training::checkData() const {
   if (options_.checkData == 0 || !hasRankZero())
     return;
   now(HostState::Works, "looks at the values in " + namesOfData(options_));
-  if (data_)
-    data_->check(beginning_.manifest.samples, stepsLeft() * samplesPerStep(), options_.checkData);
-  if (evaluationData_)
-    evaluationData_->check(0, evaluationData_->samples(), options_.checkData);
+  data_->check(stepsLeft());
 }
 
 void Training::run(TrainingObserver &observer, const std::atomic<bool> &stop) {
@@ -446,7 +359,7 @@ void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop)
       endOfData(done, observer, stop);
       break;
     }
-    if (const std::string note = arriving_ ? unread_.note(samples->data->unread()) : ""; !note.empty())
+    if (const std::string note = data_->noteOfUnread(*samples->data); !note.empty())
       observer.noted(note.c_str());
     step(++done, *samples, observer);
     const bool more = done < steps_ || evaluationIsDue(done); // the export looks for itself
@@ -480,20 +393,17 @@ void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop)
 }
 
 /// Of the step after so many, which is where a run may wait for its data.
-std::optional<ArrivingData::Samples> Training::samplesOf(uint64_t stepsDone, const std::atomic<bool> &stop) {
-  if (!arriving_)
-    return ArrivingData::Samples{.data = data_.get(),
-                                 .first = beginning_.manifest.samples +
-                                          (stepsDone - beginning_.manifest.step) * samplesPerStep()};
-  now(HostState::Awaits, "waits for the name of a data file on stdin after step", stepsDone);
-  return arriving_->next([&] { return stop || timeIsUp(); });
+std::optional<ArrivingData::Samples> Training::samplesOf(uint64_t stepsDone, const std::atomic<bool> &stop) const {
+  if (dataArrives(options_))
+    now(HostState::Awaits, "waits for the name of a data file on stdin after step", stepsDone);
+  return data_->samplesOf(stepsDone, [&] { return stop || timeIsUp(); });
 }
 
 /// No name follows on stdin, so the last step was the last, or the run was asked to end while it waited for one.
 void Training::endOfData(uint64_t stepsDone, TrainingObserver &observer, const std::atomic<bool> &stop) {
   if (stop || timeIsUp())
     endAsAsked(stepsDone, place(stepsDone), observer);
-  if (steps_ != untilDataEnds)
+  if (steps_ != TrainingData::untilEnd)
     observer.noted(("--data - ended " + place(stepsDone)).c_str());
   const bool evaluated = evaluationIsDue(stepsDone);
   steps_ = stepsDone;
@@ -585,19 +495,15 @@ bool Training::settle(uint64_t stepsDone, bool stop, TrainingObserver &observer)
   return transport_->anyOf(stop);
 }
 
-uint64_t Training::replicaDigestInterval() const {
-  return options_.replicaDigestInterval.value_or(plan_->machine().device() == "cuda" ? 1000 : 100);
-}
-
 void Training::compareReplicas(uint64_t stepsDone) const {
-  if (!replicas_ || (stepsDone != steps_ && stepsDone % replicaDigestInterval() != 0))
+  if (!replicas_ || (stepsDone != steps_ && stepsDone % replicaDigestInterval(*plan_, options_) != 0))
     return;
   now(HostState::Awaits, "compares replicas with the other processes after step", stepsDone);
   replicas_->compare(stepsDone);
 }
 
 bool Training::evaluationIsDue(uint64_t stepsDone) const {
-  if (!evaluationData_)
+  if (!data_->evaluation())
     return false;
   return stepsDone == steps_ || (options_.evaluationInterval > 0 && stepsDone % options_.evaluationInterval == 0);
 }
@@ -644,16 +550,17 @@ void Training::step(uint64_t number, ArrivingData::Samples samples, TrainingObse
 
 void Training::evaluate(uint64_t stepsDone, TrainingObserver &observer, const std::atomic<bool> &stop) {
   const uint64_t batch = evaluationBatch(*plan_, ranks_->first());
-  const uint64_t samples = evaluationData_->samples();
+  const Dataset &data = *data_->evaluation();
+  const uint64_t samples = data.samples();
   EvaluationReport report{.step = stepsDone, .loss = std::nullopt};
   double sum = 0, weights = 0; // of batches: their targets where the plan counts them, else 1 each
   for (uint64_t first = 0; first < samples;) {
     now(HostState::Queues, "the evaluation after step", stepsDone);
     const uint64_t taken = evaluationShare(samples - first, batch, plan_->training().micro_batch_size());
-    const std::string name = plan::programOfSize("evaluate", *plan_, evaluationData_->sizeFor(first, taken));
+    const std::string name = plan::programOfSize("evaluate", *plan_, data.sizeFor(first, taken));
     throwIfError(ranks_->execute(name, {.seed = beginning_.manifest.seed,
                                         .step = stepsDone,
-                                        .data = evaluationData_.get(),
+                                        .data = &data,
                                         .firstSample = first,
                                         .again = taken == batch ? 0 : taken}));
     first += taken;

@@ -6,12 +6,8 @@
 #include "runtime/checkpoint/StateShares.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/data/ArrivingData.h"
-#include "runtime/data/Dataset.h"
-#include "runtime/data/InputSpec.h"
-#include "runtime/data/UnreadColumns.h"
 #include "runtime/flight/FlightFile.h"
 #include "runtime/plan/plan.pb.h"
-#include "runtime/session/DeviceChoice.h"
 #include "runtime/session/LocalRanks.h"
 #include "runtime/session/MetricsFile.h"
 #include "runtime/session/NonFinite.h"
@@ -20,6 +16,8 @@
 #include "runtime/session/Saving.h"
 #include "runtime/session/StateSnapshot.h"
 #include "runtime/session/StepReport.h"
+#include "runtime/session/TrainingData.h"
+#include "runtime/session/TrainingOptions.h"
 #include "runtime/trace/Trace.h"
 
 #include <atomic>
@@ -35,58 +33,6 @@
 #include <vector>
 
 namespace ds::runtime {
-
-class FlightRecorder;
-class Profile;
-class WriteObservers;
-
-/// What a launcher says about the processes that it has started, each of which is one rank.
-struct Launch {
-  std::string launcher;              ///< "mpirun", "srun", "torchrun"
-  std::optional<uint64_t> processes; ///< where the environment tells
-  bool byTcp = false;                ///< they find each other by torchrun's variables; else by MPI
-  std::string arguments = {};        ///< this tool's own, for a line to try
-};
-
-/// What a user asks of a run; ds-run's flags.
-struct TrainingOptions {
-  std::string planPath;
-  std::optional<uint64_t> ranks; ///< -n: so many, all in this process; must be the plan's
-  std::optional<Launch> launch;  ///< read where `ranks` is not given; neither: all of the plan's in this process
-  std::chrono::milliseconds collectiveTimeout = std::chrono::minutes(10);
-  std::string device;                            ///< "cpu" | "cuda" | "null"; empty: the plan's
-  NvmeWish nvme;                                 ///< of what the plan keeps on NVMe
-  std::vector<std::string> data, evaluationData; ///< data: or "-" alone, cf. ArrivingData, whose lines are stdin's
-  uint64_t checkData = 0;                        ///< bytes of each that are looked at before the first step
-  std::optional<uint64_t> steps;                 ///< none: one epoch, or what arrives
-  uint64_t evaluationInterval = 0;               ///< in steps; 0: once, at the end
-  bool evaluateOnly = false;
-  std::optional<uint64_t> seed; ///< none: the checkpoint's, or 0
-  int threads = 0;              ///< 0: as many as the plan was compiled for
-  bool shuffle = false;
-  bool checkMemory = false, checkNumerics = false;
-  OnNonFinite onNonFinite = OnNonFinite::Stop;
-  /// Steps between comparisons of what is replicated; 0: none. Not given: 100, and 1000 where memory is not the host's,
-  /// as it is read through the host.
-  std::optional<uint64_t> replicaDigestInterval = std::nullopt;
-  double peakTflops = 0; ///< of a rank, for the model FLOPs utilization; 0: unknown
-  std::string weights, metrics, trace, exportPath;
-  SavingOptions saving = {};
-  std::string resume = {}, resumeTag = {}; ///< a folder of checkpoints, and the name of one; empty: none, the newest
-  bool resumeIfPresent = false;            ///< a folder without checkpoints is no error
-  std::vector<std::string> set = {};       ///< "optimizer.params.lr=0.001": values of the plan to change
-  std::optional<std::chrono::duration<double>> maxTime = std::nullopt; ///< since the Training was made
-  WriteObservers *observers = nullptr; ///< of what commands write, outlives the run; nullptr: none
-  FlightRecorder *flight = nullptr;    ///< outlives the run; nullptr: none
-  /// Asked for a plan, where this process has rank 0: times of commands, of the first rank of each role
-  /// that runs here; outlive the run; nullptr: none.
-  std::function<Profile *(const plan::proto::Plan &)> profile = {};
-  std::string flightFolder = {}; ///< where it writes; empty: beside the plan
-  /// What else must be the same in every process: what it is called, and its digest.
-  std::vector<std::pair<std::string, uint64_t>> software = {};
-  std::function<void(const std::string &error)> onFailure; ///< told once, as soon as some rank fails; from any thread
-  LocalRanks::MakeDevice makeDevice; ///< instead of `device`: one for each rank; for tests that disturb it
-};
 
 /// The run was asked to end, by a signal or --max-time, and everything is saved. ds-run ends with code 75.
 class StoppedAndSaved : public Error {
@@ -108,12 +54,6 @@ public:
   virtual void shown(const char *table) noexcept {}
 };
 
-/// Whether --data is "-": names of files that arrive on stdin.
-bool dataArrives(const TrainingOptions &options);
-
-/// What a run's data must be for each graph input.
-std::vector<InputSpec> inputSpecs(const plan::proto::Plan &plan);
-
 /// A training run: of all ranks, or of this process's among others that do the same.
 class Training {
 public:
@@ -129,7 +69,9 @@ public:
 
   const plan::proto::Plan &plan() const { return *plan_; }
   /// Steps of the training, those done before it was resumed included; nothing where what arrives decides.
-  std::optional<uint64_t> steps() const { return steps_ == untilDataEnds ? std::nullopt : std::optional(steps_); }
+  std::optional<uint64_t> steps() const {
+    return steps_ == TrainingData::untilEnd ? std::nullopt : std::optional(steps_);
+  }
   /// Where the run began: its seed, its checkpoint, what --set has changed.
   const Beginning &beginning() const { return beginning_; }
   uint64_t samplesPerStep() const { return plan_->training().train_batch_size(); }
@@ -157,18 +99,16 @@ private:
   };
   static Work workOf(const plan::proto::Plan &plan);
 
-  void requireEqualEverywhere() const;
   void beginFlight() const;
   /// For the flight recorder: what this process is about, and whether it waits for others in it.
   void now(HostState state, std::string_view work, uint64_t step = 0) const;
   void loadVariables();
   void requireEqualInputs(uint64_t weights) const;
   void openData();
-  std::optional<ArrivingData::Samples> samplesOf(uint64_t stepsDone, const std::atomic<bool> &stop);
+  std::optional<ArrivingData::Samples> samplesOf(uint64_t stepsDone, const std::atomic<bool> &stop) const;
   void endOfData(uint64_t stepsDone, TrainingObserver &observer, const std::atomic<bool> &stop);
   std::string place(uint64_t stepsDone) const;
   void checkData() const;
-  Sizes sizes() const;
   uint64_t stepsLeft() const;
   std::vector<SummaryReport> summaries() const;
   void runAll(TrainingObserver &observer, const std::atomic<bool> &stop);
@@ -177,7 +117,6 @@ private:
   void tell(const Status &metrics, TrainingObserver &observer) noexcept;
   void step(uint64_t number, ArrivingData::Samples samples, TrainingObserver &observer);
   void evaluate(uint64_t stepsDone, TrainingObserver &observer, const std::atomic<bool> &stop);
-  uint64_t replicaDigestInterval() const;
   void compareReplicas(uint64_t stepsDone) const;
   /// Ends the run, on every process, since one of them was asked to. `where`: "after step 3 of 9". Throws ds::Error.
   [[noreturn]] void endAsAsked(uint64_t stepsDone, const std::string &where, TrainingObserver &observer);
@@ -192,9 +131,7 @@ private:
   const TrainingOptions options_;
   const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
   std::unique_ptr<plan::proto::Plan> plan_;
-  std::unique_ptr<Dataset> data_, evaluationData_;
-  std::unique_ptr<ArrivingData> arriving_; // instead of data_
-  UnreadColumns unread_;                   // of both, and of the evaluation's
+  std::unique_ptr<TrainingData> data_;
   std::unique_ptr<Trace> trace_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<StateShares> shares_; // what of the state each rank saves
@@ -208,7 +145,6 @@ private:
   NonFinite nonFinite_;                  // of the last step or evaluation
   bool metricsLost_ = false;             // a line could not be written
   std::vector<std::string> unusedWeights_, notes_;
-  static constexpr uint64_t untilDataEnds = UINT64_MAX;
   uint64_t steps_ = 0;
   std::map<uint64_t, Work> work_; // by size of the plan's dimension; 0: it has one
 };

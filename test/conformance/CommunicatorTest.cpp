@@ -7,11 +7,14 @@
 #include "runtime/comm/Communicator.h"
 #include "core/DType.h"
 #include "core/Status.h"
+#include "kernels/BFloat16.h"
+#include "kernels/Float16.h"
 #include "runtime/comm/Transport.h"
 #include "test/conformance/Spawn.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <gtest/gtest.h>
@@ -33,16 +36,22 @@ using runtime::CollectivePart;
 using runtime::Communicator;
 using runtime::Transport;
 
-/// Thousandths between -500 and 500, of another magnitude on every rank.
+/// Thousandths between -500 and 500, of float16 a tenth of them, of another magnitude on every rank.
 template <typename T> T value(uint32_t rank, uint64_t index) {
   const auto mixed = int64_t((rank * 0x9E3779B97F4A7C15u + index * 0xBF58476D1CE4E5B9u) >> 44) - (1 << 19);
-  return std::is_integral_v<T> ? T(mixed) : T(double(mixed) * 0.001 * double(1 << rank));
+  const double unit = std::is_same_v<T, Float16> ? 0.0001 : 0.001;
+  return std::is_integral_v<T> ? T(mixed) : T(double(mixed) * unit * double(1 << rank));
 }
 
 template <typename T>
-constexpr DType dtypeOf = std::is_same_v<T, float>    ? DType::F32
-                          : std::is_same_v<T, double> ? DType::F64
-                                                      : DType::I64;
+constexpr DType dtypeOf = std::is_same_v<T, float>      ? DType::F32
+                          : std::is_same_v<T, double>   ? DType::F64
+                          : std::is_same_v<T, BFloat16> ? DType::BF16
+                          : std::is_same_v<T, Float16>  ? DType::F16
+                                                        : DType::I64;
+
+/// What a T is summed in.
+template <typename T> using Sum = std::conditional_t<isNarrowFloat(dtypeOf<T>), float, T>;
 
 template <typename T> std::vector<T> inputs(uint32_t rank, uint64_t count) {
   std::vector<T> values(count);
@@ -53,10 +62,10 @@ template <typename T> std::vector<T> inputs(uint32_t rank, uint64_t count) {
 
 /// What element i of a sum over n ranks must be; `old`: the target's value, for accumulation.
 template <typename T> T summed(uint32_t n, uint64_t i, const T *old) {
-  T sum = old != nullptr ? T(*old + value<T>(0, i)) : value<T>(0, i);
+  Sum<T> sum = old != nullptr ? Sum<T>(*old) + Sum<T>(value<T>(0, i)) : Sum<T>(value<T>(0, i));
   for (uint32_t rank = 1; rank < n; ++rank)
-    sum += value<T>(rank, i);
-  return sum;
+    sum += Sum<T>(value<T>(rank, i));
+  return T(sum);
 }
 
 /// Bit by bit, or as near as sums in another order are.
@@ -66,8 +75,11 @@ template <typename T> void expectSums(const std::vector<T> &got, const std::vect
     return;
   }
   ASSERT_EQ(got.size(), expected.size()) << what;
+  // Of 16 bits each addition of four ranks' values is rounded, and that to the target's.
+  const double lastPlace = dtypeOf<T> == DType::BF16 ? 0x1p-7 : dtypeOf<T> == DType::F16 ? 0x1p-10 : 0;
   for (size_t i = 0; i < got.size(); ++i)
-    EXPECT_NEAR(double(got[i]), double(expected[i]), 0.5) << what << " of values up to 64000, element " << i;
+    EXPECT_NEAR(double(got[i]), double(expected[i]), 0.5 + lastPlace * (8000 + std::fabs(double(expected[i]))))
+        << what << " of values up to 64000, element " << i;
 }
 
 std::unique_ptr<Communicator> everybody(Transport &transport, uint32_t rank, uint32_t n, uint32_t key = 0) {
@@ -178,6 +190,8 @@ TEST(Communicator, CarriesOutEveryCollective) {
            {std::pair{0, 1}, std::pair{1, 1}, std::pair{7, 2}, std::pair{1030, 64}, std::pair{1030, 2000}}) {
         Rank<float>(*communicator, place, uint64_t(scratch)).everything(uint64_t(count));
         Rank<double>(*communicator, place, uint64_t(scratch)).everything(uint64_t(count));
+        Rank<BFloat16>(*communicator, place, uint64_t(scratch)).everything(uint64_t(count));
+        Rank<Float16>(*communicator, place, uint64_t(scratch)).everything(uint64_t(count));
         Rank<int64_t>(*communicator, place, uint64_t(scratch)).everything(uint64_t(count));
       }
     });

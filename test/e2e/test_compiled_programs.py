@@ -10,8 +10,8 @@ from plan_files import read_plan
 
 PTXAS = Path("/usr/local/cuda/bin/ptxas")
 MACHINES = {"sm_80": "a100-80gx8", "sm_90": "h100x8"}
-BF16 = ("--set", "bf16.enabled=true")
-CASES = [*((name, Cut(), BF16) for name in ("gpt2", "llama", "bert", "resnet float32")), ("gpt2", Cut(), ()),
+BF16, FP16 = (("--set", f"{kind}.enabled=true") for kind in ("bf16", "fp16"))
+CASES = [*((name, Cut(), BF16) for name in ("gpt2", "llama", "bert", "resnet float32")), ("gpt2", Cut(), ()), ("gpt2", Cut(), FP16),
          ("gpt2", Cut(stages=2, data=2, zero=3, microbatches=4), BF16), ("llama", Cut(data=2, zero=2), BF16)]
 
 
@@ -36,13 +36,13 @@ def test_ptxas_takes_all_without_spills(name, cut, options, isa, trainer, tmp_pa
         assert "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("name", ["gpt2", "resnet float32"])
-def test_all_programs_of_floats_are_compiled_once(name, trainer):  # noqa: F811
-    plan = read_plan(trainer.compile(name, Cut(), "--machine", "h100x8", *BF16))
+@pytest.mark.parametrize("name, options", [("gpt2", BF16), ("resnet float32", BF16), ("gpt2", FP16)])
+def test_all_programs_of_floats_are_compiled_once(name, options, trainer):  # noqa: F811
+    plan = read_plan(trainer.compile(name, Cut(), "--machine", "h100x8", *options))
     used = [kernel.code for kernel in kernels(plan) if kernel.HasField("code")]
     assert sorted(set(used)) == list(range(len(plan.codes))) and len(used) > len(plan.codes)
     assert len({code.text for code in plan.codes}) == len({code.name for code in plan.codes}) == len(plan.codes)
-    floats = {1, 7, 9}  # bool, float32, bfloat16
+    floats = {1, 7, 9, 10}  # bool, float32, bfloat16, float16
     for kernel in kernels(plan):
         if kernel.kernel == "elementwise":
             program = next(attribute.integers.values for attribute in kernel.attributes if attribute.name == "program")

@@ -146,17 +146,17 @@ def test_what_is_needed_of_a_gpu_is_checked(name, trainer):
     assert refused["verdict"] == "does_not_fit" and "of device memory" in refused["reason"]
 
 
-@pytest.mark.parametrize("bf16", [False, True])
+@pytest.mark.parametrize("options", [(), ("--set", "bf16.enabled=true"), ("--set", "fp16.enabled=true")], ids=["float32", "bf16", "fp16"])
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "resnet"])
-def test_every_kernel_of_a_plan_can_be_made(name, bf16, trainer):
+def test_every_kernel_of_a_plan_can_be_made(name, options, trainer):
     """As far as that goes without a GPU: the factories of libds-cuda check their calls before they ask CUDA for anything."""
     tool = BUILD.parent / "cuda" / "bin" / "cuda-plan-kernels"
     if not tool.exists():
         pytest.skip("needs build/cuda (scripts/build.sh cuda cuda-tests)")
-    plan = compile_cuda(trainer, name, Cut(), "--set", f"bf16.enabled={json.dumps(bf16)}")
+    plan = compile_cuda(trainer, name, Cut(), *options)
     done = subprocess.run([tool, plan], capture_output=True, text=True)
     assert done.returncode == 0 and "matmul" in done.stdout, done.stderr
-    if name == "gpt2" and not bf16:
+    if name == "gpt2" and not options:
         done = subprocess.run([tool, trainer.compile(name, Cut())], capture_output=True, text=True)
         assert done.returncode == 1 and "cross_entropy: " in done.stderr, "a plan for a processor has none of this workspace"
 

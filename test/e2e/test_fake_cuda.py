@@ -16,6 +16,8 @@ from safetensors.numpy import save_file
 
 DS_RUN = FAKE_CUDA / "ds-run"
 STEPS = 4
+HALVES = {kind: ("--set", f"{kind}.enabled=true") for kind in ("bf16", "fp16")}
+PRECISIONS = {"float32": (), **HALVES}
 WHOLE = Cut(microbatches=2)
 CUTS = {"zero0": Cut(data=2, microbatches=2), "zero2": Cut(data=2, zero=2), "zero3": Cut(data=2, zero=3, microbatches=2),
         "pipe": Cut(stages=2, microbatches=4)}
@@ -92,17 +94,33 @@ def test_resnet(runs):
     assert graphs(stderr) == STEPS - 1
 
 
+@pytest.mark.parametrize("kind", HALVES)
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert"])
-def test_bf16(name, runs):
+def test_16_bits(name, kind, runs):
     """Attention is cuDNN's, forward and backward; a test of kernels that is ours."""
-    options = ("--set", "bf16.enabled=true")
-    losses, weights, stderr = runs.on_cuda(name, WHOLE, *options, DS_CUDA_STRICT="1")
-    assert losses == pytest.approx(runs.on_cpu(name, WHOLE, *options), rel=2e-3)
+    losses, weights, stderr = runs.on_cuda(name, WHOLE, *HALVES[kind], DS_CUDA_STRICT="1")
+    assert losses == pytest.approx(runs.on_cpu(name, WHOLE, *HALVES[kind]), rel=2e-3)
     assert graphs(stderr) == STEPS - 1
-    assert runs.on_cuda(name, WHOLE, *options, DS_FAKE_CUDA_SEED="3")[:2] == (losses, weights)
+    assert runs.on_cuda(name, WHOLE, *HALVES[kind], DS_FAKE_CUDA_SEED="3")[:2] == (losses, weights)
 
 
-@pytest.mark.parametrize("options", [(), ("--set", "bf16.enabled=true")], ids=["float32", "bf16"])
+@pytest.mark.parametrize("name", ["gpt2 fp16", "llama fp16", "bert fp16"])
+def test_fp16_skips_the_steps_that_the_cpu_skips(name, runs, tmp_path):
+    """The first loss scale is far too large, and it is doubled after every two steps that are made."""
+    told = {}
+    for machine, folder in (("cpu", FOLDERS["ds-run"]), ("h100x8", FAKE_CUDA)):
+        metrics = tmp_path / f"{machine}.jsonl"
+        done = subprocess.run([folder / "ds-run", runs.plan(name, WHOLE, machine), "--data", runs.trainer.data(name), "--steps", "24",
+                               "--metrics", metrics, "--quiet"], capture_output=True, text=True, env={**os.environ, "DS_CUDA_STRICT": "1"})
+        assert done.returncode == 0, done.stderr
+        told[machine] = [line for line in map(json.loads, metrics.read_text().splitlines()) if "loss" in line]
+    scales, losses = ([[line[key] for line in told[machine]] for machine in told] for key in ("loss_scale", "loss"))
+    assert scales[0] == scales[1] and losses[1] == pytest.approx(losses[0], rel=2e-3)
+    skipped = [[line["skipped"] for line in told[machine]] for machine in told]
+    assert skipped[0] == skipped[1] and skipped[0][0] and 4 < sum(skipped[0]) < 20
+
+
+@pytest.mark.parametrize("options", PRECISIONS.values(), ids=PRECISIONS)
 def test_compiled_programs_compute_what_the_interpreter_does(options, runs):
     """tanh, exp and the like are some units of the last place apart."""
     compiled = runs.on_cuda("gpt2", WHOLE, *options)
@@ -111,7 +129,7 @@ def test_compiled_programs_compute_what_the_interpreter_does(options, runs):
     assert "does not take its code" not in compiled[2]
 
 
-@pytest.mark.parametrize("options", [(), ("--set", "bf16.enabled=true")], ids=["float32", "bf16"])
+@pytest.mark.parametrize("options", PRECISIONS.values(), ids=PRECISIONS)
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_a_residual_that_a_norms_gradient_adds_keeps_its_bits(name, options, runs):
     assert runs.on_cuda(name, WHOLE, *options)[:2] == runs.on_cuda(name, WHOLE, *options, "--without", "ds-fuse-residual-gradients")[:2]
@@ -129,7 +147,7 @@ def test_where_no_epilogue_is_fused_their_parts_run(runs):
     assert "kernel 'matmul' in float32 is run by our own slower kernel: cuBLASLt does not take GELU as it multiplies" in stderr
 
 
-@pytest.mark.parametrize("options", [(), ("--set", "bf16.enabled=true")], ids=["float32", "bf16"])
+@pytest.mark.parametrize("options", PRECISIONS.values(), ids=PRECISIONS)
 def test_gelu_in_products_computes_what_programs_do(options, runs):
     """The epilogues round elsewhere than the parts do. Each layer's GELU and its gradient's are no commands of their own."""
     fused, without = (runs.on_cuda("gpt2", WHOLE, *options, *more) for more in ((), ("--without", "ds-fuse-gelu")))
@@ -188,6 +206,15 @@ def test_ranks_of_one_process(cut, gpus, runs):
     losses, _, stderr = runs.on_cuda("gpt2", CUTS[cut], DS_FAKE_CUDA_GPUS=gpus)
     assert losses == pytest.approx(runs.on_cpu("gpt2", CUTS[cut]), rel=1e-5)
     assert graphs(stderr) == 0, "ranks that share a process meet on the host"
+
+
+@pytest.mark.parametrize("kind", HALVES)
+@pytest.mark.parametrize("cut", ["zero0", "zero2", "zero3"])
+def test_gradients_are_summed_over_ranks_in_16_bits(cut, kind, runs):
+    options = ("--set", f"communication_data_type={kind}")
+    losses, weights, _ = runs.on_cuda("gpt2", CUTS[cut], *options)
+    assert losses == pytest.approx(runs.on_cpu("gpt2", CUTS[cut], *options), rel=1e-4)
+    assert weights != runs.on_cuda("gpt2", CUTS[cut])[1]
 
 
 @pytest.mark.parametrize("check", ["--check-memory", "--check-numerics", "--trace", "--save"])

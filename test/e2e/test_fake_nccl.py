@@ -19,6 +19,7 @@ BOTH = {"pipe zero1": Cut(stages=2, data=2, zero=1, microbatches=4), "pipe zero3
 ALL = {**CUTS, **BOTH}
 OVERLAP = {"zero_optimization.overlap_comm": "true"}
 BF16 = {"bf16.enabled": "true"}
+HALF_SUMS = {"fp16.enabled": "true", "communication_data_type": "fp16"}
 
 
 class Runs:
@@ -72,11 +73,11 @@ def graphs(stderr):
     return [int(line.split()[-2]) for line in stderr.splitlines() if line.startswith("the fake CUDA ran ")]
 
 
-@pytest.mark.parametrize("settings", [{}, OVERLAP, BF16], ids=["plain", "overlap_comm", "bf16"])
+@pytest.mark.parametrize("settings", [{}, OVERLAP, BF16, HALF_SUMS], ids=["plain", "overlap_comm", "bf16", "fp16"])
 @pytest.mark.parametrize("cut", ALL)
 def test_losses_are_the_cpus(cut, settings, runs):
     losses, _, stderr = runs.by_mpi(cut, settings)
-    assert losses == pytest.approx(runs.on_cpu(cut, settings), rel=2e-3 if settings == BF16 else 1e-5)
+    assert losses == pytest.approx(runs.on_cpu(cut, settings), rel=2e-3 if settings in (BF16, HALF_SUMS) else 1e-5)
     assert graphs(stderr) == [STEPS - 1] * ALL[cut].ranks, "all steps but the first are launched as one graph"
 
 

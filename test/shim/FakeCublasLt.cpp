@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "kernels/BFloat16.h"
+#include "kernels/Float16.h"
 #include "kernels/Float8.h"
 #include "kernels/GeluTanh.h"
 #include "test/shim/FakeRuntime.h"
@@ -65,6 +66,8 @@ double load(const void *data, int32_t type, int64_t i) {
     return static_cast<const double *>(data)[i];
   if (type == CUDA_R_32F)
     return static_cast<const float *>(data)[i];
+  if (type == CUDA_R_16F)
+    return float(static_cast<const ds::Float16 *>(data)[i]);
   if (isFp8(type))
     return ds::kernels::float8Value(type == CUDA_R_8F_E4M3 ? ds::kernels::Float8::E4M3 : ds::kernels::Float8::E5M2,
                                     static_cast<const uint8_t *>(data)[i]);
@@ -75,6 +78,8 @@ void store(void *data, int32_t type, int64_t i, double x) {
     static_cast<double *>(data)[i] = x;
   else if (type == CUDA_R_32F)
     static_cast<float *>(data)[i] = float(x);
+  else if (type == CUDA_R_16F)
+    static_cast<ds::Float16 *>(data)[i] = ds::Float16(float(x));
   else
     static_cast<ds::BFloat16 *>(data)[i] = ds::BFloat16(float(x));
 }
@@ -140,7 +145,8 @@ struct Described {
     if (op.compute == CUBLAS_COMPUTE_32F_FAST_TF32)
       return a.type == CUDA_R_32F && d.type == CUDA_R_32F && biasType() == CUDA_R_32F;
     return (a.type == CUDA_R_32F && d.type == CUDA_R_32F && biasType() == CUDA_R_32F) ||
-           (a.type == CUDA_R_16BF && (d.type == CUDA_R_16BF || d.type == CUDA_R_32F) && biasType() == d.type);
+           ((a.type == CUDA_R_16BF || a.type == CUDA_R_16F) && (d.type == a.type || d.type == CUDA_R_32F) &&
+            biasType() == d.type);
   }
 
   /// The table of FP8, and what the page says of it: "TN" alone, sums in float32, matrices of multiples of 16, not both

@@ -111,6 +111,13 @@ TEST(FakeCublasLt, RefusesMisuse) {
   EXPECT_EQ((Product{.dType = CUDA_R_32F, .biasType = CUDA_R_32F, .epilogue = bias, .biasBytes = 16}.run()), outside);
   EXPECT_EQ((Product{.dType = CUDA_R_32F, .biasType = CUDA_R_32F, .epilogue = bias, .biasBytes = 32}.run()), "");
   EXPECT_EQ((Product{.scale = CUDA_R_64F}.run()), none);
+  constexpr cudaDataType_t half = CUDA_R_16F;
+  EXPECT_EQ((Product{.type = half, .dType = half, .biasType = half, .epilogue = bias}.run()), "");
+  EXPECT_EQ(
+      (Product{.type = half, .dType = CUDA_R_32F, .biasType = CUDA_R_32F, .epilogue = bias, .biasBytes = 32}.run()),
+      "");
+  EXPECT_EQ((Product{.type = half}.run()), none); // of which d would be bfloat16
+  EXPECT_EQ((Product{.type = half, .dType = half, .epilogue = bias}.run()), none);
   EXPECT_EQ((Product{.compute = CUBLAS_COMPUTE_32F_FAST_TF32}.run()), none); // of bfloat16
   EXPECT_EQ((Product{.aLeading = 7}.run()), none);
   EXPECT_EQ((Product{.aLeading = 9}.run()), outside);

@@ -64,6 +64,8 @@ constexpr uintptr_t alignment = 16; ///< what the header assumes of every tensor
 
 int64_t bytesOf(DataType_t type) { return type == DataType_t::DOUBLE ? 8 : type == DataType_t::FLOAT ? 4 : 2; }
 
+bool isHalf(DataType_t type) { return type == DataType_t::HALF || type == DataType_t::BFLOAT16; }
+
 bool isAttention(const Operation &op) { return op.name.starts_with("sdpa"); }
 
 std::string refuseTensor(const std::string &name, const Tensor_attributes &tensor, bool isResult) {
@@ -96,8 +98,10 @@ std::string refuseHeads(const Operation &op) {
       return name + " has other dimensions than q, k and v ask for";
     if (name == "stats" && tensor->type != DataType_t::FLOAT)
       return "stats are not of float32";
-    if (name != "stats" && tensor->type != DataType_t::BFLOAT16)
+    if (name != "stats" && !isHalf(tensor->type))
       return name + " is not of a 16-bit type";
+    if (name != "stats" && tensor->type != op.at("q").type)
+      return name + " is not of q's type";
     if (name != "bias" && tensor->stride[3] != 1)
       return name + " has a last stride other than 1";
   }
@@ -134,8 +138,8 @@ std::string refuseConv(const Operation &op) {
   for (const Numbers *numbers : {&conv.before, &conv.after, &conv.stride, &conv.dilation})
     if (numbers->size() != spatial)
       return "padding, strides or dilations are not set for each spatial dimension";
-  if (x.type != w.type || x.type != y.type || (x.type != DataType_t::FLOAT && x.type != DataType_t::BFLOAT16))
-    return "x, w and y are not of one type, float32 or bfloat16";
+  if (x.type != w.type || x.type != y.type || (x.type != DataType_t::FLOAT && !isHalf(x.type)))
+    return "x, w and y are not of one type, float32 or of 16 bits";
   if (x.dim[1] % w.dim[1] != 0 || w.dim[0] % (x.dim[1] / w.dim[1]) != 0 || y.dim[0] != x.dim[0] || y.dim[1] != w.dim[0])
     return "channels of x, w and y do not fit";
   for (size_t d = 0; d < spatial; ++d) {

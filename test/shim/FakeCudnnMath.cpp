@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "kernels/BFloat16.h"
+#include "kernels/Float16.h"
 #include "test/shim/cudnn_frontend.h"
 
 #include <algorithm>
@@ -47,8 +48,9 @@ Dense loaded(const Tensor_attributes &tensor, const void *data, int precision) {
   Dense values(size_t(countOf(tensor)));
   for (size_t i = 0; i < values.size(); ++i) {
     const int64_t place = placeOf(tensor, int64_t(i));
-    values[i] = rounded(tensor.type == DataType_t::FLOAT ? static_cast<const float *>(data)[place]
-                                                         : float(static_cast<const ds::BFloat16 *>(data)[place]),
+    values[i] = rounded(tensor.type == DataType_t::FLOAT  ? static_cast<const float *>(data)[place]
+                        : tensor.type == DataType_t::HALF ? float(static_cast<const ds::Float16 *>(data)[place])
+                                                          : float(static_cast<const ds::BFloat16 *>(data)[place]),
                         precision);
   }
   return values;
@@ -59,6 +61,8 @@ void store(const Tensor_attributes &tensor, void *data, const Dense &values) {
     const int64_t place = placeOf(tensor, int64_t(i));
     if (tensor.type == DataType_t::FLOAT)
       static_cast<float *>(data)[place] = float(values[i]);
+    else if (tensor.type == DataType_t::HALF)
+      static_cast<ds::Float16 *>(data)[place] = ds::Float16(float(values[i]));
     else
       static_cast<ds::BFloat16 *>(data)[place] = ds::BFloat16(float(values[i]));
   }

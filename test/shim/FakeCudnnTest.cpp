@@ -65,7 +65,8 @@ TEST(FakeCudnn, ComputesAttention) {
 
 TEST(FakeCudnn, ComputesConvolutions) {
   const WithCudnn here(true);
-  for (const auto &[dtype, tolerance] : {std::pair{DType::F32, Tolerance{1e-6, 1e-5}}, {DType::BF16, {0x1p-7, 1e-3}}}) {
+  for (const auto &[dtype, tolerance] :
+       {std::pair{DType::F32, Tolerance{1e-6, 1e-5}}, {DType::BF16, {0x1p-7, 1e-3}}, {DType::F16, {0x1p-10, 1e-3}}}) {
     SCOPED_TRACE(std::string(name(dtype)));
     Random random{7};
     const Shape x = {2, 6, 9, 8}, w = {4, 3, 3, 2}, y = {2, 4, 3, 8}; // across, padding stands before x alone
@@ -73,7 +74,7 @@ TEST(FakeCudnn, ComputesConvolutions) {
         {"strides", Shape{2, 3}}, {"dilations", Shape{2, 1}}, {"low", Shape{1, 0}}, {"groups", int64_t(2)}};
     const Buffer dy = random.buffer(dtype, y), xs = random.buffer(dtype, x), ws = random.buffer(dtype, w);
     expectByCudnn("conv_dgrad", "conv_input_grad", {dy, ws, Buffer(type(dtype, x))}, attributes, {2}, tolerance);
-    if (dtype == DType::F32) // of bfloat16 it is float32, which cuDNN has for channels innermost alone
+    if (dtype == DType::F32) // of 16 bits it is float32, which cuDNN has for channels innermost alone
       expectByCudnn("conv_wgrad", "conv_weight_grad", {dy, xs, Buffer(type(dtype, w))}, attributes, {2}, tolerance);
     attributes["bias"] = int64_t(0);
     expectByCudnn("conv_fprop", "conv", {xs, ws, Buffer(type(dtype, y))}, attributes, {2}, tolerance);
@@ -311,6 +312,8 @@ constexpr char none[] = "no engine is left";
 
 TEST(FakeCudnn, RefusesAttention) {
   EXPECT_EQ(Call{}.run(), "");
+  EXPECT_EQ((Call{.io = DataType_t::HALF}.run()), "");
+  EXPECT_EQ((Call{.io = DataType_t::HALF, .result = DataType_t::BFLOAT16}.run()), "o is not of q's type");
   EXPECT_EQ((Call{.io = DataType_t::FLOAT}.run()), "k is not of a 16-bit type");
   EXPECT_EQ((Call{.result = DataType_t::FLOAT}.run()), "o is not of a 16-bit type");
   EXPECT_EQ((Call{.depth = 60}.run()), "a head's size is no multiple of 8 or above 256");
@@ -353,7 +356,10 @@ TEST(FakeCudnn, RefusesConvolutions) {
   EXPECT_EQ((Call{.kind = "conv_fprop"}.run()), "");
   EXPECT_EQ((Call{.kind = "conv_fprop", .io = DataType_t::FLOAT}.run()), "");
   EXPECT_EQ((Call{.kind = "conv_wgrad", .result = DataType_t::FLOAT}.run()),
-            "x, w and y are not of one type, float32 or bfloat16");
+            "x, w and y are not of one type, float32 or of 16 bits");
+  EXPECT_EQ((Call{.kind = "conv_fprop", .io = DataType_t::HALF}.run()), "");
+  EXPECT_EQ((Call{.kind = "conv_fprop", .io = DataType_t::HALF, .result = DataType_t::BFLOAT16}.run()),
+            "x, w and y are not of one type, float32 or of 16 bits");
   EXPECT_EQ((Call{.kind = "conv_fprop", .weightChannels = 3}.run()), "channels of x, w and y do not fit");
   EXPECT_EQ((Call{.kind = "conv_fprop", .yRows = 7}.run()), "y has another size than x, w and padding give");
   EXPECT_EQ((Call{.kind = "conv_fprop", .padding = {1}}.run()),

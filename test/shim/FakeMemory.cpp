@@ -2,6 +2,8 @@
 #include "test/shim/Streams.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <sys/mman.h>
 
@@ -150,6 +152,8 @@ cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned) {
 
 namespace {
 
+std::atomic<uint64_t> stagedToHost = 0;
+
 /// The first and the last byte.
 std::vector<const void *> rangeOf(const void *begin, size_t bytes) {
   return {begin, static_cast<const std::byte *>(begin) + bytes - 1};
@@ -162,6 +166,8 @@ bool isStaged(const void *address, cudaStream_t stream) {
 }
 
 } // namespace
+
+uint64_t shim::bytesStagedToHost() { return stagedToHost; }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
   if (bytes == 0)
@@ -178,7 +184,10 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     work.run = [to, from, bytes] { std::memmove(to, from, bytes); };
   }
   const cudaError_t error = shim::submit(stream, std::move(work));
-  return error == cudaSuccess && isStaged(to, stream) ? cudaStreamSynchronize(stream) : error;
+  if (error != cudaSuccess || !isStaged(to, stream))
+    return error;
+  stagedToHost += bytes;
+  return cudaStreamSynchronize(stream);
 }
 
 cudaError_t cudaMemsetAsync(void *address, int value, size_t bytes, cudaStream_t stream) {

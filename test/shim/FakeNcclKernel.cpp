@@ -1,6 +1,8 @@
 //===- FakeNcclKernel.cpp - what a group of calls does on a stream --------===//
 #include "test/shim/FakeNcclKernel.h"
 
+#include "kernels/BFloat16.h"
+#include "kernels/Float16.h"
 #include "test/shim/Streams.h"
 
 #include <algorithm>
@@ -51,13 +53,14 @@ template <typename Body> void forEachWritten(const NcclOperation &one, int rank,
     body(end, bytes);
 }
 
-/// From the last rank to the first: NCCL's order is its own, so the fake's is not that of the CPU either.
+/// From the last rank to the first: NCCL's order is its own, so the fake's is not that of the CPU either. Sums of 16
+/// bits are rounded at each addition, as NCCL's are on their way from rank to rank.
 template <typename T> void add(std::vector<std::byte> &sum, const std::byte *addend) {
   for (size_t i = 0; i < sum.size(); i += sizeof(T)) {
     T left, right;
     std::memcpy(&left, &sum[i], sizeof(T));
     std::memcpy(&right, addend + i, sizeof(T));
-    left += right;
+    left = T(left + right);
     std::memcpy(&sum[i], &left, sizeof(T));
   }
 }
@@ -67,6 +70,10 @@ void addElements(uint32_t type, std::vector<std::byte> &sum, const std::byte *ad
     add<float>(sum, addend);
   else if (type == ncclFloat64)
     add<double>(sum, addend);
+  else if (type == ncclFloat16)
+    add<ds::Float16>(sum, addend);
+  else if (type == ncclBfloat16)
+    add<ds::BFloat16>(sum, addend);
   else
     add<uint64_t>(sum, addend); // as int64, but an overflow wraps
 }

@@ -39,7 +39,8 @@ std::optional<NcclMisuse> misuseOfNumbers(const ncclComm &one, const NcclOperati
     return NcclMisuse{ncclInvalidArgument, "a message to oneself, which the fake does not know"};
   if (call.sum > 0)
     return NcclMisuse{ncclInvalidArgument, "the fake knows sums only, and this is " + call.text()};
-  if (call.sum >= 0 && call.type != ncclFloat32 && call.type != ncclFloat64 && call.type != ncclInt64)
+  const bool isFloat = call.type >= ncclFloat16 && call.type <= ncclBfloat16;
+  if (call.sum >= 0 && !isFloat && call.type != ncclInt64)
     return NcclMisuse{ncclInvalidArgument, "a sum of what the fake does not add: " + call.text() +
                                                "; bytes of wider numbers would be added one by one"};
   return std::nullopt;

@@ -48,6 +48,9 @@ void goOnAlone();
 /// Of the variable of the environment.
 uint64_t numberOf(const char *variable, uint64_t otherwise);
 
+/// Bytes that copies have brought to pageable memory of the host so far, for each of which their thread waits.
+uint64_t bytesStagedToHost();
+
 /// Whether all of the bytes are of one allocation of cudaMalloc's or cudaHostAlloc's.
 bool isAllocated(const void *begin, size_t bytes);
 

@@ -19,10 +19,12 @@ TEST(Fallback, IsCounted) {
   const WithCudnn none(false);
   const int64_t before = cuda::fallbacks();
   (void)cudaKernels().find("attention")(attentionIn(DType::BF16), {});
-  EXPECT_EQ(cuda::fallbacks(), before + 1);
+  (void)cudaKernels().find("attention")(attentionIn(DType::F16), {});
+  EXPECT_EQ(cuda::fallbacks(), before + 2);
   EXPECT_EQ(cuda::fallbacksByKernel().count("kernel 'attention' in bfloat16"), 1u);
+  EXPECT_EQ(cuda::fallbacksByKernel().count("kernel 'attention' in float16"), 1u);
   (void)cudaKernels().find("attention")(attentionIn(DType::F32), {}); // ours is the one for float32
-  EXPECT_EQ(cuda::fallbacks(), before + 1);
+  EXPECT_EQ(cuda::fallbacks(), before + 2);
 }
 
 TEST(Fallback, IsAnErrorWhereSoAsked) {
@@ -55,12 +57,15 @@ TEST(Fallback, IsNotForAMaskOfKeys) { // as BERT has it
 TEST(Fallback, IsNotForAConvolutionsWeightGradientInFloat32) {
   const WithCudnn all(true);
   const int64_t before = cuda::fallbacks();
-  const TensorType x{DType::BF16, {2, 3, 8, 8}}, dy{DType::BF16, {2, 5, 8, 8}}, dw{DType::F32, {5, 3, 3, 3}};
-  Invocation call{"conv_weight_grad",
-                  {dy, x, dw},
-                  {{"strides", Shape{1, 1}}, {"dilations", Shape{1, 1}}, {"low", Shape{1, 1}}, {"groups", int64_t(1)}}};
-  call.operands.push_back({DType::U8, {workspaceBytes(call, {.device = Device::Cuda})}});
-  (void)cudaKernels().find("conv_weight_grad")(call, {});
+  for (DType half : {DType::BF16, DType::F16}) {
+    const TensorType x{half, {2, 3, 8, 8}}, dy{half, {2, 5, 8, 8}}, dw{DType::F32, {5, 3, 3, 3}};
+    Invocation call{
+        "conv_weight_grad",
+        {dy, x, dw},
+        {{"strides", Shape{1, 1}}, {"dilations", Shape{1, 1}}, {"low", Shape{1, 1}}, {"groups", int64_t(1)}}};
+    call.operands.push_back({DType::U8, {workspaceBytes(call, {.device = Device::Cuda})}});
+    (void)cudaKernels().find("conv_weight_grad")(call, {});
+  }
   EXPECT_EQ(cuda::fallbacks(), before);
 }
 

@@ -1,5 +1,5 @@
 // Kernels that move 16 bytes at once run where operands are not at multiples of 16 bytes, too.
-#include "kernels/BFloat16.h"
+#include "kernels/Numbers.h"
 #include "kernels/cuda/CudaKernels.h"
 #include "test/shim/Machine.h"
 #include "test/shim/ShimAccelerator.h"
@@ -36,7 +36,7 @@ void check(const std::string &kernel, const std::vector<Buffer> &operands, const
 }
 
 TEST(Packs, NormsWithoutThem) {
-  for (DType dtype : {DType::BF16, DType::F32, DType::F64}) {
+  for (DType dtype : {DType::BF16, DType::F16, DType::F32, DType::F64}) {
     const DType sums = dtype == DType::F64 ? DType::F64 : DType::F32;
     Random random{1};
     const Shape shape{35, 264}, rows{35}, cols{264};
@@ -56,11 +56,11 @@ TEST(Packs, NormsWithoutThem) {
 
 TEST(Packs, ProductsWithoutThem) {
   Random random{4};
-  for (DType dtype : {DType::BF16, DType::F32}) {
+  for (DType dtype : {DType::BF16, DType::F16, DType::F32}) {
     const Buffer a = random.buffer(dtype, {16, 24}), b = random.buffer(dtype, {24, 32}),
                  bias = random.buffer(dtype, {32});
     const Buffer dy = random.buffer(dtype, {16, 32}), dw(type(dtype, {24, 32})), db(type(dtype, {32}));
-    const double near = dtype == DType::BF16 ? 0.01 : 1e-4; // behind a product GELU is of what was rounded
+    const double near = isNarrowFloat(dtype) ? 0.01 : 1e-4; // behind a product GELU is of what was rounded
     const auto everyOne = [near](const std::string &kernel, const std::vector<Buffer> &operands,
                                  const Attributes &attributes, const std::vector<size_t> &outputs) {
       const std::vector<Buffer> want = ranAt(0, kernel, operands, attributes);
@@ -109,11 +109,13 @@ TEST(NormGrad, OneLaunchReadsTheRows) { // and one adds up the sums of its block
 
 /// a + b in `dtype`.
 double sumIn(DType dtype, double a, double b) {
-  return dtype == DType::F64 ? a + b : dtype == DType::F32 ? float(a) + float(b) : float(BFloat16(float(a) + float(b)));
+  if (isNarrowFloat(dtype))
+    return withNarrowFloat(dtype, [&](auto zero) { return float(decltype(zero)(float(a) + float(b))); });
+  return dtype == DType::F64 ? a + b : float(a) + float(b);
 }
 
 TEST(NormGrad, AResidualHasTheBitsOfASumBehind) {
-  for (DType dtype : {DType::BF16, DType::F32, DType::F64}) {
+  for (DType dtype : {DType::BF16, DType::F16, DType::F32, DType::F64}) {
     const DType sums = dtype == DType::F64 ? DType::F64 : DType::F32;
     Random random{3};
     const Shape shape{35, 264}, rows{35}, cols{264};
@@ -133,7 +135,7 @@ TEST(NormGrad, AResidualHasTheBitsOfASumBehind) {
 }
 
 TEST(Packs, CrossEntropyWithoutThem) {
-  for (DType dtype : {DType::BF16, DType::F32, DType::F64}) {
+  for (DType dtype : {DType::BF16, DType::F16, DType::F32, DType::F64}) {
     const DType sums = dtype == DType::F64 ? DType::F64 : DType::F32;
     Random random{2};
     Buffer dloss(type(sums, {}));

@@ -15,10 +15,11 @@ namespace ds::kernels::test {
 
 namespace {
 
-/// c [m, n] = a [m, 24] b [24, n] with a workspace; cuBLASLt sees it as [n, m] by columns.
-Invocation matmul(int64_t m, int64_t n, DType dtype = DType::BF16, const std::string &epilogue = "") {
+/// c [m, n] = a [m, depth] b [depth, n] with a workspace; cuBLASLt sees it as [n, m] by columns.
+Invocation matmul(int64_t m, int64_t n, DType dtype = DType::BF16, const std::string &epilogue = "",
+                  int64_t depth = 24) {
   Invocation call{"matmul",
-                  {{dtype, {m, 24}}, {dtype, {24, n}}},
+                  {{dtype, {m, depth}}, {dtype, {depth, n}}},
                   {{"trans_a", int64_t(0)}, {"trans_b", int64_t(0)}, {"bias", int64_t(0)}, {"pieces", int64_t(1)}}};
   if (!epilogue.empty())
     call.attributes.emplace("epilogue", epilogue);
@@ -49,8 +50,9 @@ void expectTrials(const TunedCall &tuned, double second) {
 }
 
 TEST(Tuner, TakesTheFastestOfTheSameBits) {
-  for (const Invocation &call : {matmul(16, 64), matmul(16, 64, DType::F32), matmul(8, 64, DType::BF16, "gelu_tanh"),
-                                 matmul(8, 64, DType::BF16, "gelu_tanh_grad"), weightGrad(64)}) {
+  for (const Invocation &call :
+       {matmul(16, 64), matmul(16, 64, DType::F32), matmul(8, 64, DType::BF16, "gelu_tanh"),
+        matmul(8, 64, DType::BF16, "gelu_tanh_grad"), matmul(16, 64, DType::F16), weightGrad(64)}) {
     const TunedCall tuned = tunedCall(call);
     expectTrials(tuned, 0.8);
     EXPECT_EQ(tuned.chosen, 1u);
@@ -73,6 +75,15 @@ TEST(Tuner, LeavesTheOwnChoiceWhereResultsAreTooFewToTell) {
   for (const TunedCall::Trial &trial : tuned.trials)
     EXPECT_FALSE(trial.isSameBits);
   EXPECT_EQ(tuned.algorithm, "");
+}
+
+TEST(Tuner, BringsNoMoreOfALargeResultToTheHostThanItTakesToTell) {
+  constexpr uint64_t limit = uint64_t(64) << 20;
+  const int64_t rows = 8192, cols = int64_t(limit / sizeof(uint16_t)) / rows + 8;
+  const uint64_t before = shim::bytesStagedToHost();
+  const TunedCall tuned = tunedCall(matmul(rows, cols, DType::BF16, "", 1));
+  ASSERT_EQ(tuned.trials.size(), 3u);
+  EXPECT_EQ(shim::bytesStagedToHost() - before, (1 + tuned.trials.size()) * limit);
 }
 
 TEST(Tuner, HasNothingForACallOfNoLibrary) {

@@ -21,7 +21,7 @@
 
 namespace cudnn_frontend {
 
-enum class DataType_t { NOT_SET, FLOAT, DOUBLE, BFLOAT16 };
+enum class DataType_t { NOT_SET, FLOAT, DOUBLE, HALF, BFLOAT16 };
 enum class HeurMode_t { A, FALLBACK };
 enum class NumericalNote_t { TENSOR_CORE, DOWN_CONVERT_INPUTS, FFT, NONDETERMINISTIC, WINOGRAD };
 enum class DiagonalAlignment_t { TOP_LEFT };

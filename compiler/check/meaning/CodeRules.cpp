@@ -187,7 +187,7 @@ private:
     using Arguments = ElementwiseArguments<mostSteps, mostTensors>;
     const ElementwisePlan plan{kernels::Call(few)};
     if (!plan.allFloat)
-      throw Error("its program computes in other types than float32, bfloat16 and bool");
+      throw Error("its program computes in other types than float32, 16-bit floats and bool");
     Arguments arguments = elementwiseArguments<Arguments>(plan);
     setAddresses(arguments, plan, addresses.data());
     using Thread = FloatElementwiseBy<Arguments, mostSlots, Math>;

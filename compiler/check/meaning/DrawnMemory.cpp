@@ -1,7 +1,7 @@
 #include "compiler/check/meaning/DrawnMemory.h"
 
 #include "core/Error.h"
-#include "kernels/BFloat16.h"
+#include "kernels/Numbers.h"
 
 #include <bit>
 #include <cmath>
@@ -19,7 +19,12 @@ uint64_t mixed(uint64_t x) {
 float floatOf(DType type, uint32_t bits) {
   if (type == DType::Bool)
     return float(bits);
-  return type == DType::BF16 ? std::bit_cast<float>(bits << 16) : std::bit_cast<float>(bits);
+  if (!isNarrowFloat(type))
+    return std::bit_cast<float>(bits);
+  return kernels::withNarrowFloat(type, [&](auto half) {
+    half.bits = uint16_t(bits);
+    return float(half);
+  });
 }
 
 namespace {
@@ -37,7 +42,9 @@ uint32_t drawn(DType type, size_t operand, int64_t element, uint64_t seed) {
     value *= 20; // where exp and its like reach their limits
   else if (kind < 8)
     value = kind == 4 ? INFINITY : kind == 5 ? -INFINITY : kind == 6 ? NAN : value * 1e38f;
-  return type == DType::BF16 ? BFloat16(value).bits : std::bit_cast<uint32_t>(value);
+  if (!isNarrowFloat(type))
+    return std::bit_cast<uint32_t>(value);
+  return kernels::withNarrowFloat(type, [&](auto zero) { return uint32_t(decltype(zero)(value).bits); });
 }
 
 } // namespace

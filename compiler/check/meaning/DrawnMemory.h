@@ -15,7 +15,7 @@ namespace ds::check {
 /// Mixes bits: the finalizer of MurmurHash3 (Appleby).
 uint64_t mixed(uint64_t x);
 
-/// An element of type bool, bfloat16 or float32 as a number; `bits` are its bytes.
+/// An element of type bool, float32 or a float of 16 bits as a number; `bits` are its bytes.
 float floatOf(DType type, uint32_t bits);
 
 /// Device memory of a call's operands, inputs before results. An input's elements are drawn as they are read, whatever

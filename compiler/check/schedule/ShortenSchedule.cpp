@@ -102,32 +102,35 @@ const proto::Program *stepOf(const proto::Role &role) {
   return nullptr;
 }
 
-/// By buffer, those with which it has bytes in common in some slots; itself, if two of its slots do.
-std::map<uint32_t, std::set<uint32_t>> sharing(const proto::Role &role) {
+/// By buffer of several slots, how many slots those have with which it has bytes in common; its own, if two of its
+/// slots do.
+std::map<uint32_t, std::set<uint32_t>> sharedSlots(const proto::Role &role) {
   struct Slot {
     uint32_t arena;
     uint64_t begin, end;
-    uint32_t buffer;
+    uint32_t buffer, slots;
   };
   std::vector<Slot> slots;
   for (uint32_t index = 0; index < uint32_t(role.buffers_size()); ++index) {
     const proto::Buffer &buffer = role.buffers(int(index));
     for (uint32_t slot = 0; slot < buffer.slots() && buffer.bytes() > 0; ++slot)
-      slots.push_back(
-          {buffer.arena(), plan::slotOffset(buffer, slot), plan::slotOffset(buffer, slot) + buffer.bytes(), index});
+      slots.push_back({buffer.arena(), plan::slotOffset(buffer, slot), plan::slotOffset(buffer, slot) + buffer.bytes(),
+                       index, buffer.slots()});
   }
   std::ranges::sort(slots, {}, [](const Slot &one) { return std::tuple(one.arena, one.begin, one.end, one.buffer); });
-  std::map<uint32_t, std::set<uint32_t>> others;
+  std::map<uint32_t, std::set<uint32_t>> shared;
   std::vector<Slot> open;
   for (const Slot &slot : slots) {
     std::erase_if(open, [&](const Slot &one) { return one.arena != slot.arena || one.end <= slot.begin; });
     for (const Slot &one : open) {
-      others[one.buffer].insert(slot.buffer);
-      others[slot.buffer].insert(one.buffer);
+      if (one.slots > 1)
+        shared[one.buffer].insert(slot.slots);
+      if (slot.slots > 1)
+        shared[slot.buffer].insert(one.slots);
     }
     open.push_back(slot);
   }
-  return others;
+  return shared;
 }
 
 /// The commands that a program repeats.
@@ -168,15 +171,15 @@ uint64_t neededMicrobatches(const proto::Role &role, const std::vector<const pro
   for (const proto::Command *command : commands)
     for (const Effect &effect : effectsOf(*command))
       buffers.insert(effect.operand->buffer());
-  std::map<uint32_t, std::set<uint32_t>> shared = sharing(role);
+  std::map<uint32_t, std::set<uint32_t>> shared = sharedSlots(role);
   for (uint32_t index : buffers) {
     const proto::Buffer &buffer = role.buffers(int(index));
     if (buffer.slots() < 2)
       continue;
     uint64_t turns = 1, period = buffer.slots();
-    for (uint32_t other : shared[index]) {
+    for (uint32_t slots : shared[index]) {
       if (period < microbatches)
-        period = std::lcm(period, role.buffers(int(other)).slots());
+        period = std::lcm(period, slots);
       turns = 2;
     }
     if (turns == 2 || period < microbatches) // slots that no two micro-batches share need no turn

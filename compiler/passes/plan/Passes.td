@@ -218,7 +218,7 @@ def CompileElementwise : DsPass<"ds-compile-elementwise"> {
     plan.kernel "elementwise" code @elementwise_... {...}(%a, %b) ...
     ```
     A code is for the shapes, broadcasts, constants and alignments of a call, which offsets of buffers must be there for, and is
-    shared by calls in which these are equal; its name is a hash of them. Programs with other types than float32, bfloat16 and bool, and
+    shared by calls in which these are equal; its name is a hash of them. Programs with other types than float32, 16-bit floats and bool, and
     those that keep more values than a thread has registers, stay the interpreter's, as do kernels on queues of the host. Results
     have the interpreter's bits but for those of exp, log, tanh and the like, which are some units of the last place
     off. Switch off to bisect.

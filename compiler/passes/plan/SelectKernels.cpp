@@ -87,7 +87,7 @@ private:
 
   void lookForPlainAttention(Location location, const kernels::Invocation &call) {
     if (device != kernels::Device::Cuda || !kernels::isAttention(call.kernel) ||
-        call.operands.front().dtype != DType::BF16)
+        !isNarrowFloat(call.operands.front().dtype))
       return;
     const std::string why = kernels::whyPlainAttention(call.kernel, kernels::CallTypes(call));
     if (!why.empty() && plainAttentions++ == 0)

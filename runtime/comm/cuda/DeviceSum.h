@@ -14,7 +14,7 @@ namespace ds::runtime {
 inline constexpr size_t maxAddends = 256;
 
 /// Enqueues sumInRankOrder (SumInRankOrder.h): the same order and, as each addition is rounded by itself, the same
-/// bits. F32, F64 or I64; all addresses can be read by the GPU of the stream, which is the current one.
+/// bits. All addresses can be read by the GPU of the stream, which is the current one.
 cudaError_t sumOnDevice(DType dtype, std::span<const std::byte *const> addends, std::byte *target, uint64_t count,
                         bool accumulate, cudaStream_t stream) noexcept;
 

@@ -24,6 +24,10 @@ ncclDataType_t typeOf(DType dtype) noexcept {
     return ncclFloat64;
   case DType::I64:
     return ncclInt64;
+  case DType::BF16:
+    return ncclBfloat16;
+  case DType::F16:
+    return ncclFloat16;
   default:
     return ncclUint8;
   }

@@ -18,7 +18,7 @@
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/Ranks.h"
 #include "runtime/session/LocalRanks.h"
-#include "runtime/session/Training.h"
+#include "runtime/session/TrainingData.h"
 #include "test/fuzz/plan-run/PlanMutator.h"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include "HostCode.h"
 #include "Samples.h"
 #include "core/Error.h"
-#include "kernels/BFloat16.h"
+#include "kernels/Numbers.h"
 
 #include <cmath>
 #include <limits>
@@ -13,7 +13,7 @@
 namespace ds::codegen::test {
 namespace {
 
-constexpr DType f32 = DType::F32, bf16 = DType::BF16, boolean = DType::Bool;
+constexpr DType f32 = DType::F32, bf16 = DType::BF16, f16 = DType::F16, boolean = DType::Bool;
 
 // 1 / sqrt is two operations, which the reference rounds together.
 constexpr Op functions[] = {Op::Rsqrt, Op::Exp,     Op::Log, Op::Log1p, Op::Expm1, Op::Erf,
@@ -32,10 +32,7 @@ Buffer numbers(Random &random, DType dtype, const Shape &shape, bool specials) {
       const float value = list[size_t(random.below(int64_t(std::size(list))))];
       if (random.below(3) != 0)
         continue;
-      if (dtype == f32)
-        buffer.as<float>()[i] = value;
-      else
-        buffer.as<BFloat16>()[i] = BFloat16(value);
+      kernels::storeDouble(buffer.data() + i * byteSize(dtype), dtype, value);
     }
   return buffer;
 }
@@ -80,15 +77,16 @@ void expectReference(std::vector<Buffer> operands, const Program &program, const
       if (isSame(got, want))
         continue;
       ASSERT_GT(relative, 0) << got << " for " << want << " in result " << r - inputs << ", element " << i;
-      ASSERT_NEAR(got, want, relative * std::fabs(want) + 1e-44) << "result " << r - inputs << ", element " << i;
+      const double least = operands[r].type.dtype == f16 ? 0x1p-24 : 1e-44; // of its numbers
+      ASSERT_NEAR(got, want, relative * std::fabs(want) + least) << "result " << r - inputs << ", element " << i;
     }
   }
 }
 
-double toleranceOf(DType dtype) { return dtype == bf16 ? 1.0 / 128 : 4e-7; }
+double toleranceOf(DType dtype) { return dtype == bf16 ? 1.0 / 128 : dtype == f16 ? 1.0 / 1024 : 4e-7; }
 
 TEST(ElementwiseCode, EveryUnaryOpcode) {
-  for (DType dtype : {f32, bf16})
+  for (DType dtype : {f32, bf16, f16})
     for (const Shape &shape : {Shape{}, Shape{0}, Shape{3, 7}, Shape{4, 264}, Shape{2051}})
       for (uint64_t alignment : {uint64_t(byteSize(dtype)), uint64_t(512)}) {
         for (Op op : exactOps) {
@@ -112,7 +110,7 @@ TEST(ElementwiseCode, EveryUnaryOpcode) {
 
 // Far below 0 GELU is the rest of a difference, and right to digits of x alone.
 TEST(ElementwiseCode, GeluAddedToItsInput) {
-  for (DType dtype : {f32, bf16})
+  for (DType dtype : {f32, bf16, f16})
     for (Op op : {Op::GeluTanh, Op::GeluTanhSlope}) {
       SCOPED_TRACE(int64_t(op));
       Random random(uint64_t(op) + 1);
@@ -124,7 +122,7 @@ TEST(ElementwiseCode, GeluAddedToItsInput) {
 }
 
 TEST(ElementwiseCode, EveryBinaryOpcode) {
-  for (DType dtype : {f32, bf16, boolean})
+  for (DType dtype : {f32, bf16, f16, boolean})
     for (const Shape &shape : {Shape{1}, Shape{3, 5}, Shape{4, 264}, Shape{1030}})
       for (int64_t code = 10; code <= 34; ++code) {
         const auto op = Op(code);
@@ -145,7 +143,7 @@ TEST(ElementwiseCode, EveryBinaryOpcode) {
 }
 
 TEST(ElementwiseCode, PowersByConstants) {
-  for (DType dtype : {f32, bf16})
+  for (DType dtype : {f32, bf16, f16})
     for (double exponent : {1.0, 2.0, 3.0, 0.5, -0.5, -1.0, -2.0, 1.5, 0.0, -7.0}) {
       SCOPED_TRACE(exponent);
       Random random(3);
@@ -157,8 +155,8 @@ TEST(ElementwiseCode, PowersByConstants) {
 }
 
 TEST(ElementwiseCode, CastsSelectsAndConstants) {
-  for (DType from : {f32, bf16, boolean})
-    for (DType to : {f32, bf16, boolean})
+  for (DType from : {f32, bf16, f16, boolean})
+    for (DType to : {f32, bf16, f16, boolean})
       for (const Shape &shape : {Shape{3, 11}, Shape{520}}) {
         SCOPED_TRACE(std::string(name(from)) + " to " + std::string(name(to)));
         Random random(4);
@@ -177,7 +175,7 @@ TEST(ElementwiseCode, BroadcastsEverySide) {
   const Shape shapes[] = {{},        {1},          {5},          {8},          {4, 1},       {1, 5},
                           {4, 5},    {4, 8},       {3, 1, 1},    {3, 4, 1},    {3, 1, 5},    {3, 1, 8},
                           {3, 4, 8}, {2, 3, 4, 5}, {2, 1, 4, 8}, {2, 3, 1, 8}, {1, 3, 4, 1}, {2, 3, 4, 8}};
-  for (DType dtype : {f32, bf16})
+  for (DType dtype : {f32, bf16, f16})
     for (const Shape &a : shapes)
       for (const Shape &b : shapes) {
         const std::optional<Shape> out = broadcast(a, b);
@@ -192,7 +190,7 @@ TEST(ElementwiseCode, BroadcastsEverySide) {
 }
 
 TEST(ElementwiseCode, ChainsRoundAfterEachStep) {
-  for (DType dtype : {f32, bf16})
+  for (DType dtype : {f32, bf16, f16})
     for (const Shape &shape : {Shape{2, 3, 40}, Shape{7, 13}}) {
       Random random(12);
       Program program{3}; // x * y + z and the like: one rounding too few would show
@@ -256,7 +254,7 @@ TEST(ElementwiseCode, AResultMayBeTheMemoryOfAnInput) {
 }
 
 TEST(ElementwiseCode, GeluAndItsGradient) {
-  for (DType dtype : {f32, bf16})
+  for (DType dtype : {f32, bf16, f16})
     for (const Shape &shape : {Shape{5, 48}, Shape{3, 37}})
       for (const Sample &made : {gelu(dtype, shape), geluGradient(dtype, shape)}) {
         SCOPED_TRACE(made.name);

@@ -193,9 +193,6 @@ const std::vector<BadPlan>
             BAD(HalfInPlace, "neither apart nor in place", part(p, 1).mutable_source()->set_rank_stride(0)),
             BAD(SumDType, "it sums int32", part(p, 0).mutable_source()->set_dtype(proto::DTYPE_I32);
                 part(p, 0).mutable_target()->set_dtype(proto::DTYPE_I32)),
-            BAD(NarrowSumOnCuda, "it sums bfloat16, but device cuda sums float32, float64 and int64 alone",
-                part(p, 0).mutable_source()->set_dtype(proto::DTYPE_BF16);
-                part(p, 0).mutable_target()->set_dtype(proto::DTYPE_BF16); p.mutable_machine()->set_device("cuda")),
             BAD(NoScratch, "needs scratch of at least 8 bytes", part(p, 0).clear_scratch()),
             BAD(SmallScratch, "needs scratch of at least 8 bytes", part(p, 0).mutable_scratch()->set_shape(0, 7)),
             BAD(ScratchOffset, "begins at no multiple of the element size 4",

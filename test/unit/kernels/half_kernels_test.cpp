@@ -1,6 +1,6 @@
-// Kernels on bfloat16 against the references, which compute in float32 and round once: on a GPU it is a type of its
-// own.
-#include "kernels/BFloat16.h"
+// Kernels on floats of 16 bits against the references, which compute in float32 and round once: on a GPU they are types
+// of their own.
+#include "kernels/Numbers.h"
 #include "test/unit/kernels/Program.h"
 
 #include <array>
@@ -9,14 +9,11 @@ namespace ds::kernels::test {
 
 namespace {
 
-constexpr DType half = DType::BF16, wide = DType::F32;
-
-/// Two results that were each rounded once differ by one last place at most.
-constexpr Tolerance once{0x1p-7, 1e-5};
+constexpr DType wide = DType::F32;
 
 /// Runs `kernel` on random operands of `types`, the last `results` of which are written.
 void check(const std::string &kernel, const std::vector<TensorType> &types, const Attributes &attributes,
-           size_t results = 1, Tolerance tolerance = once, CallContext context = {}) {
+           size_t results, Tolerance tolerance, CallContext context = {}) {
   SCOPED_TRACE(kernel + " " + toString(types[0].shape) + " to " + std::string(name(types.back().dtype)));
   Random random{types.size()};
   std::vector<Buffer> operands;
@@ -29,7 +26,18 @@ void check(const std::string &kernel, const std::vector<TensorType> &types, cons
   expectMatchesReference(kernel, std::move(operands), attributes, outputs, tolerance, context);
 }
 
-TEST(BFloat16Kernels, Matmul) {
+/// Of each of the two types.
+class HalfKernels : public testing::TestWithParam<DType> {
+protected:
+  const DType half = GetParam();
+  const double lastPlace = half == DType::BF16 ? 0x1p-7 : 0x1p-10; ///< of 1
+  /// Two results that were each rounded once differ by one last place at most.
+  const Tolerance once{lastPlace, 1e-5};
+};
+INSTANTIATE_TEST_SUITE_P(Types, HalfKernels, testing::Values(DType::BF16, DType::F16),
+                         [](const auto &test) { return std::string(name(test.param)); });
+
+TEST_P(HalfKernels, Matmul) {
   for (const auto &[m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {5, 9, 67}, {33, 64, 128}, {2, 50257, 8}})
     for (int bits = 0; bits < 16; ++bits) {
       const bool transA = bits & 1, transB = bits & 2, bias = bits & 4;
@@ -41,17 +49,17 @@ TEST(BFloat16Kernels, Matmul) {
       check(
           "matmul", types,
           {{"trans_a", int64_t(transA)}, {"trans_b", int64_t(transB)}, {"bias", int64_t(bias)}, {"pieces", int64_t(2)}},
-          1, {0x1p-7, 1e-4});
+          1, {lastPlace, 1e-4});
     }
 }
 
-/// 257 is no number of bfloat16: a part of the sum that was kept in it would be 256.
-TEST(BFloat16Kernels, ProductsAreSummedInFloat32) {
-  constexpr int64_t k = 514;
+/// 257 is no number of bfloat16, nor 2049 of float16: a part of the sum that was kept in it would be 1 less.
+TEST_P(HalfKernels, ProductsAreSummedInFloat32) {
+  const int64_t odd = half == DType::BF16 ? 257 : 2049, k = 2 * odd;
   Buffer a(type(half, {1, k})), b(type(half, {k, 1}));
   for (int64_t i = 0; i < k; ++i) {
-    a.as<BFloat16>()[i] = BFloat16(i < 257 ? 1.0f : i < 513 ? -1.0f : 0.0f);
-    b.as<BFloat16>()[i] = BFloat16(1.0f);
+    storeDouble(a.data() + 2 * i, half, i < odd ? 1 : i < k - 1 ? -1 : 0);
+    storeDouble(b.data() + 2 * i, half, 1);
   }
   const Attributes attributes = {
       {"trans_a", int64_t(0)}, {"trans_b", int64_t(0)}, {"bias", int64_t(0)}, {"pieces", int64_t(1)}};
@@ -60,7 +68,7 @@ TEST(BFloat16Kernels, ProductsAreSummedInFloat32) {
   EXPECT_EQ(after[2].at(0), 1);
 }
 
-TEST(BFloat16Kernels, MatmulEpilogues) {
+TEST_P(HalfKernels, MatmulEpilogues) {
   Attributes attributes = {{"trans_a", int64_t(0)},
                            {"trans_b", int64_t(0)},
                            {"bias", int64_t(1)},
@@ -68,17 +76,17 @@ TEST(BFloat16Kernels, MatmulEpilogues) {
                            {"epilogue", std::string("gelu_tanh")}};
   // aux is rounded before GELU here, after it there
   check("matmul", {{half, {7, 40}}, {half, {40, 64}}, {half, {64}}, {half, {7, 64}}, {half, {7, 64}}}, attributes, 2,
-        {0x1p-6, 1e-3});
+        {2 * lastPlace, 1e-3});
   attributes["epilogue"] = std::string("gelu_tanh_grad");
   attributes["bias"] = int64_t(0);
   for (DType sums : {half, wide}) {
     attributes["dbias"] = int64_t(1);
     check("matmul", {{half, {7, 40}}, {half, {40, 64}}, {half, {7, 64}}, {half, {7, 64}}, {sums, {64}}}, attributes, 2,
-          {0x1p-6, 0.2});
+          {2 * lastPlace, 0.2});
   }
 }
 
-TEST(BFloat16Kernels, AttentionAndItsGradients) {
+TEST_P(HalfKernels, AttentionAndItsGradients) {
   for (const auto &[heads, groups, queries, depth] :
        std::vector<std::array<int64_t, 4>>{{2, 2, 40, 64}, {4, 2, 33, 128}, {2, 1, 5, 7}})
     for (const Shape &mask : {Shape{}, Shape{queries, queries}, Shape{1, 1, 1, queries}}) {
@@ -93,37 +101,38 @@ TEST(BFloat16Kernels, AttentionAndItsGradients) {
       operands.emplace_back(type(half, q));
       operands.emplace_back(type(wide, rows));
       std::vector<Buffer> forward =
-          expectMatchesReference("attention", operands, attributes, {out, out + 1}, {0x1p-6, 1e-3});
+          expectMatchesReference("attention", operands, attributes, {out, out + 1}, {2 * lastPlace, 1e-3});
       forward.erase(forward.begin() + long(out) + 2, forward.end());
       forward.insert(forward.begin(), random.buffer(half, q));
       for (const Shape &shape : {q, k, k})
         forward.emplace_back(type(half, shape));
-      expectMatchesReference("attention_grad", forward, attributes, {out + 3, out + 4, out + 5}, {0x1p-6, 2e-3});
+      expectMatchesReference("attention_grad", forward, attributes, {out + 3, out + 4, out + 5}, {2 * lastPlace, 2e-3});
     }
 }
 
-TEST(BFloat16Kernels, NormsSoftmaxAndLosses) {
+TEST_P(HalfKernels, NormsSoftmaxAndLosses) {
   const Attributes epsilon = {{"epsilon", 1e-5}}, axis = {{"axis", int64_t(1)}};
   for (const auto &[rows, cols] :
        std::vector<std::array<int64_t, 2>>{{1, 1}, {5, 33}, {3, 768}, {40, 1030}, {35, 264}, {2, 2312}, {2, 16400}}) {
     const TensorType x{half, {rows, cols}}, r{wide, {rows}}, c{wide, {cols}};
-    check("layer_norm", {x, c, c, x, r, r}, epsilon, 3, {0x1p-6, 1e-3});
-    check("rms_norm", {x, c, x, r}, epsilon, 2, {0x1p-6, 1e-3});
-    check("layer_norm_grad", {x, x, c, r, r, x, c, c}, {}, 3, {0x1p-6, 0.02});
-    check("rms_norm_grad", {x, x, c, r, x, c}, {}, 2, {0x1p-6, 0.02});
+    check("layer_norm", {x, c, c, x, r, r}, epsilon, 3, {2 * lastPlace, 1e-3});
+    check("rms_norm", {x, c, x, r}, epsilon, 2, {2 * lastPlace, 1e-3});
+    check("layer_norm_grad", {x, x, c, r, r, x, c, c}, {}, 3, {2 * lastPlace, 0.02});
+    check("rms_norm_grad", {x, x, c, r, x, c}, {}, 2, {2 * lastPlace, 0.02});
     const Attributes residual = {{"residual", int64_t(1)}};
-    check("layer_norm_grad", {x, x, c, r, r, x, x, c, c}, residual, 3, {0x1p-6, 0.02});
-    check("rms_norm_grad", {x, x, c, r, x, x, c}, residual, 2, {0x1p-6, 0.02});
-    check("softmax", {x, x}, axis);
-    check("softmax", {x, x}, {{"axis", int64_t(0)}});
-    check("log_softmax", {x, x}, axis);
-    check("softmax_grad", {x, x, x}, axis, 1, {0x1p-6, 0.05});
-    check("log_softmax_grad", {x, x, x}, {{"axis", int64_t(0)}}, 1, {0x1p-6, 0.05});
+    check("layer_norm_grad", {x, x, c, r, r, x, x, c, c}, residual, 3, {2 * lastPlace, 0.02});
+    check("rms_norm_grad", {x, x, c, r, x, x, c}, residual, 2, {2 * lastPlace, 0.02});
+    check("softmax", {x, x}, axis, 1, once);
+    check("softmax", {x, x}, {{"axis", int64_t(0)}}, 1, once);
+    check("log_softmax", {x, x}, axis, 1, once);
+    check("softmax_grad", {x, x, x}, axis, 1, {2 * lastPlace, 0.05});
+    check("log_softmax_grad", {x, x, x}, {{"axis", int64_t(0)}}, 1, {2 * lastPlace, 0.05});
   }
   const TensorType images{half, {3, 4, 5, 5}}, channels{wide, {4}};
-  check("batch_norm", {images, channels, channels, images, channels, channels, channels}, epsilon, 4, {0x1p-6, 1e-3});
+  check("batch_norm", {images, channels, channels, images, channels, channels, channels}, epsilon, 4,
+        {2 * lastPlace, 1e-3});
   check("batch_norm_grad", {images, images, channels, channels, channels, images, channels, channels}, {}, 3,
-        {0x1p-6, 0.02});
+        {2 * lastPlace, 0.02});
   for (int64_t classes : {3, 1000, 16392, 50257}) {
     Random random{uint64_t(classes)};
     const Attributes mean = {{"ignore_index", int64_t(-100)}, {"reduction", std::string("mean")}};
@@ -136,29 +145,50 @@ TEST(BFloat16Kernels, NormsSoftmaxAndLosses) {
     expectMatchesReference("cross_entropy_grad",
                            {forward[0], forward[1], forward[3], Buffer(type(wide, {}), std::vector<float>{0.25f}),
                             Buffer(type(half, {4, classes}))},
-                           mean, {4}, {0x1p-7, 1e-7});
+                           mean, {4}, {lastPlace, 1e-7});
   }
 }
 
-TEST(BFloat16Kernels, ReductionsAndSearches) {
+TEST_P(HalfKernels, ReductionsAndSearches) {
   for (const auto &[x, y, axes] : std::vector<std::array<Shape, 3>>{{Shape{300, 7}, {7}, {0}},
                                                                     {Shape{7, 300}, {7}, {1}},
                                                                     {Shape{5, 6, 40}, {6}, {0, 2}},
                                                                     {Shape{70000}, {}, {0}}}) {
     for (const char *kernel : {"reduce_sum", "reduce_mean"})
       for (DType result : {half, wide})
-        check(kernel, {{half, x}, {result, y}}, {{"axes", axes}}, 1, {0x1p-7, 0.002});
+        check(kernel, {{half, x}, {result, y}}, {{"axes", axes}}, 1, {lastPlace, 0.002});
     check("reduce_max", {{half, x}, {half, y}}, {{"axes", axes}}, 1, {});
   }
   for (int64_t axis : {0, 1}) {
     const Shape x = {13, 300};
-    check("cumsum", {{half, x}, {half, x}}, {{"axis", axis}, {"exclusive", int64_t(0)}, {"reverse", int64_t(1)}});
+    check("cumsum", {{half, x}, {half, x}}, {{"axis", axis}, {"exclusive", int64_t(0)}, {"reverse", int64_t(1)}}, 1,
+          once);
     check("arg_max", {{half, x}, {DType::I64, {x[size_t(1 - axis)]}}}, {{"axis", axis}, {"last", int64_t(1)}}, 1, {});
   }
   check("top_k", {{half, {3, 300}}, {half, {3, 5}}, {DType::I64, {3, 5}}}, {{"smallest", int64_t(0)}}, 2, {});
 }
 
-TEST(BFloat16Kernels, MovementsAndDraws) {
+/// By the path of floats, and by that of all types where one of the steps is of an integer.
+TEST_P(HalfKernels, EveryOpcode) {
+  Random random{9};
+  const Buffer x = random.buffer(half, {5, 300}, 2), y = random.buffer(half, {300}, 2);
+  for (const DType count : {wide, DType::I64})
+    for (int64_t number = 10; number <= 69; ++number) {
+      const Op op = Op(number);
+      const bool comparison = op >= Op::Equal && op <= Op::GreaterEqual,
+                 binary = (op >= Op::Add && op <= Op::Min) || comparison;
+      if ((!binary && op < Op::Neg) || op == Op::Not)
+        continue;
+      SCOPED_TRACE("opcode " + std::to_string(number) + " beside " + std::string(name(count)));
+      const DType result = comparison || op == Op::IsNan ? DType::Bool : half;
+      Program program{2};
+      const int64_t made = program.add(op, result, 0, binary ? 1 : -1);
+      program.results = {made, program.add(Op::Cast, count, program.add(Op::Less, DType::Bool, 0, 1))};
+      check({x, y}, program, {result, count}, {5, 300}, once);
+    }
+}
+
+TEST_P(HalfKernels, MovementsAndDraws) {
   check("transpose", {{half, {5, 37, 41}}, {half, {5, 41, 37}}}, {{"perm", Shape{0, 2, 1}}}, 1, {});
   check("slice", {{half, {7, 9}}, {half, {3, 4}}}, {{"starts", Shape{1, 0}}, {"steps", Shape{2, 2}}}, 1, {});
   check("pad", {{half, {3, 4}}, {half, {3, 7}}}, {{"low", Shape{0, 1}}, {"interior", Shape{0, 0}}, {"value", 0.5}}, 1,
@@ -177,7 +207,7 @@ TEST(BFloat16Kernels, MovementsAndDraws) {
   }
 }
 
-TEST(BFloat16Kernels, ConvolutionsAndPools) {
+TEST_P(HalfKernels, ConvolutionsAndPools) {
   const Shape x = {2, 3, 8, 8}, w = {5, 3, 3, 3}, y = {2, 5, 8, 8}, pooled = {2, 3, 4, 4};
   const Attributes window = {
       {"strides", Shape{1, 1}}, {"dilations", Shape{1, 1}}, {"low", Shape{1, 1}}, {"groups", int64_t(1)}};
@@ -185,15 +215,15 @@ TEST(BFloat16Kernels, ConvolutionsAndPools) {
       {"window", Shape{2, 2}}, {"strides", Shape{2, 2}}, {"dilations", Shape{1, 1}}, {"low", Shape{0, 0}}};
   Attributes forward = window;
   forward["bias"] = int64_t(0);
-  check("conv", {{half, x}, {half, w}, {half, y}}, forward, 1, {0x1p-7, 1e-3});
+  check("conv", {{half, x}, {half, w}, {half, y}}, forward, 1, {lastPlace, 1e-3});
   forward["bias"] = int64_t(1); // added to a result that was rounded
-  check("conv", {{half, x}, {half, w}, {half, {5}}, {half, y}}, forward, 1, {0x1p-6, 0.1});
-  check("conv_input_grad", {{half, y}, {half, w}, {half, x}}, window, 1, {0x1p-7, 1e-3});
+  check("conv", {{half, x}, {half, w}, {half, {5}}, {half, y}}, forward, 1, {2 * lastPlace, 0.1});
+  check("conv_input_grad", {{half, y}, {half, w}, {half, x}}, window, 1, {lastPlace, 1e-3});
   check("conv_weight_grad", {{half, y}, {half, x}, {wide, w}}, window, 1, {1e-5, 1e-4});
   check("max_pool", {{half, x}, {half, pooled}}, pool, 1, {});
-  check("average_pool", {{half, x}, {half, pooled}}, pool);
-  check("max_pool_grad", {{half, pooled}, {half, x}, {half, x}}, pool);
-  check("average_pool_grad", {{half, pooled}, {half, x}}, pool);
+  check("average_pool", {{half, x}, {half, pooled}}, pool, 1, once);
+  check("max_pool_grad", {{half, pooled}, {half, x}, {half, x}}, pool, 1, once);
+  check("average_pool_grad", {{half, pooled}, {half, x}}, pool, 1, once);
 }
 
 } // namespace
