@@ -12,6 +12,7 @@ struct Rates {
   double bytes = 0;                           // of device memory, read and written; 0: the machine says no rates
   double commandSeconds = 0;                  // of a command that does nothing
   double float32 = 0, tf32 = 0, bfloat16 = 0; // FLOP of large products, by what they multiply
+  double fp8 = 0;                             // the same; 0: the device has none, and computes these with bfloat16
   double attention = 0;                       // FLOP of attention in 16 bits, which reaches less than a product
   double multiprocessors = 0;                 // of a GPU, no rate; 0: shapes and kernels do not matter
 
@@ -43,8 +44,8 @@ struct ProductShape {
 /// What one command does.
 struct Work {
   double flops = 0;
-  double bytes = 0;                                                // read and written, what is both twice
-  enum Kind { Float32, Tf32, Bits16, Attention16 } kind = Float32; // of the FLOP
+  double bytes = 0;                                                       // read and written, what is both twice
+  enum Kind { Float32, Tf32, Bits16, Bits8, Attention16 } kind = Float32; // of the FLOP
   // Of machines without rates alone:
   double hiddenFlops = 0; // that a causal mask spares
   double bytesAgain = 0;  // of `bytes`, of what is read and written the second time
@@ -82,7 +83,8 @@ inline double shareOfRate(const ProductShape &product, double multiprocessors) {
 inline double seconds(const Work &work, const Rates &rates) {
   if (!rates.known())
     return (work.flops + work.hiddenFlops) / 1e11 + (work.bytes - work.bytesAgain) / 1e10;
-  const double peaks[] = {rates.float32, rates.tf32, rates.bfloat16, rates.attention};
+  const double fp8 = rates.fp8 > 0 ? rates.fp8 : rates.bfloat16;
+  const double peaks[] = {rates.float32, rates.tf32, rates.bfloat16, fp8, rates.attention};
   const double peak = peaks[work.kind];
   if (rates.multiprocessors == 0)
     return rates.commandSeconds + std::max(work.flops / peak, work.bytes / rates.bytes);
@@ -95,6 +97,8 @@ inline double seconds(const Work &work, const Rates &rates) {
 
 /// The kind of a call: `bits` of what it multiplies.
 inline Work::Kind workKind(bool attention, unsigned bits, bool tf32) {
+  if (bits == 8)
+    return Work::Bits8;
   if (bits == 16)
     return attention ? Work::Attention16 : Work::Bits16;
   return tf32 ? Work::Tf32 : Work::Float32;

@@ -46,7 +46,7 @@ Work workOf(const KernelRow &row, const CallTypes &call, double operandBytes, un
           .bytes = operandBytes - untouchedBytes(row.name, call),
           .kind = workKind(isAttention(row.name), bits, tf32),
           .hiddenFlops = call.isCausal() ? flopsOf(row.name, call.withoutCausal()) - flops : 0,
-          .product = bits == 16 ? shapeOf(row.name, call, flops) : ProductShape(), // others have other tiles
+          .product = bits <= 16 ? shapeOf(row.name, call, flops) : ProductShape(), // others have other tiles
           .scratch = isGradient && !isPlain ? attentionGradScratch(call) : 0,
           .memoryShare = memoryShare(row.name),
           .isPlain = isPlain};

@@ -13,7 +13,7 @@
 //                 G  sums over many elements, such as gradients of parameters: the call's own type, or float32
 //                    where that has 16 bits (then not rounded)
 //                 E  any type, whatever the others have         I  int32, int64
-//                 bool, i32, i64, f64
+//                 bool, u8, i32, i64, f32, f64
 //   shape       sizes by name, the same wherever the name stands: "[rows, cols]". One name may be "..." or "name...",
 //               any number of sizes. A size that is no name ("ceil(n / block)") is checked by the kernel itself. No
 //               brackets: the kernel checks the shape. Where the row's factors are namedFactors (Factors.h), a name is
@@ -186,6 +186,8 @@ class RowReader {
                              : name == "bool" ? bit(DType::Bool)
                              : name == "i32"  ? bit(DType::I32)
                              : name == "i64"  ? bit(DType::I64)
+                             : name == "u8"   ? bit(DType::U8)
+                             : name == "f32"  ? bit(DType::F32)
                              : name == "f64"  ? bit(DType::F64)
                                               : uint16_t(0);
       types.own |= own != 0;

@@ -44,6 +44,7 @@ def compile_one(tool, source, folder):
 
 def plain(name):
     """layerNormKernel of a demangled name."""
+    name = re.sub(r"\((?:\w+::)*\w+\)(?=\d)", "", name)  # the type of an argument that is an enumerator
     head = name.split("(")[0] if "(anonymous namespace)" not in name else name.replace("(anonymous namespace)::", "").split("(")[0]
     head = re.sub(r"^void ", "", head)
     while "<" in head:

@@ -27,8 +27,9 @@ std::vector<kernels::TensorType> tensorsOf(TypeRange types) {
 /// Of the module that an op is in.
 Rates ratesFor(Operation *op) {
   const auto rates = op->getParentOfType<ModuleOp>()->getAttrOfType<DenseF64ArrayAttr>(ratesAttribute);
-  return rates && rates.size() == 7 ? Rates{rates[0], rates[1], rates[2], rates[3], rates[4], rates[5], rates[6]}
-                                    : Rates{};
+  return rates && rates.size() == 8
+             ? Rates{rates[0], rates[1], rates[2], rates[3], rates[4], rates[5], rates[6], rates[7]}
+             : Rates{};
 }
 
 /// Of a kernel that reads and writes these. The rates say whether products of float32 are TF32.

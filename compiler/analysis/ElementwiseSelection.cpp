@@ -39,7 +39,9 @@ ds::DType ds::dtypeOf(Type type) {
     return DType::F16;
   if (element.isInteger(64))
     return DType::I64;
-  return element.isInteger(32) ? DType::I32 : DType::Bool;
+  if (element.isInteger(32))
+    return DType::I32;
+  return element.isInteger(8) ? DType::U8 : DType::Bool;
 }
 
 namespace {

@@ -88,6 +88,11 @@ public:
     return call.call(op);
   }
 
+  KernelCall fp8Matmul(Fp8MatmulOp op) const {
+    auto call = writerOf(op).with("a_format", op.getAFormat()).with("b_format", op.getBFormat());
+    return call.with("bias", bool(op.getBias())).with("pieces", target_.workers).call(op);
+  }
+
   template <typename OpTy> KernelCall attention(OpTy op) const {
     auto call = writerOf(op).with("scale", op.getScale()).with("causal", op.getCausal());
     if constexpr (std::is_same_v<OpTy, AttentionOp> || std::is_same_v<OpTy, AttentionGradOp>)
@@ -239,6 +244,10 @@ FailureOr<KernelCall> select(Operation *op, const Selector &select) {
       .Case([&](MatmulGeluTanhOp o) { return select.matmulGelu(o, "gelu_tanh"); })
       .Case([&](MatmulGeluTanhGradOp o) { return select.matmulGelu(o, "gelu_tanh_grad"); })
       .Case([&](LinearWeightGradOp o) { return select.linearWeightGrad(o); })
+      .Case([&](QuantizeFp8Op o) {
+        return writerOf(o).with("format", o.getFormat()).with("transposed", o.getTransposed()).call(o);
+      })
+      .Case([&](Fp8MatmulOp o) { return select.fp8Matmul(o); })
       .Case<AttentionOp, AttentionGradOp, PackedAttentionOp, PackedAttentionGradOp>(
           [&](auto o) { return select.attention(o); })
       .Case([&](TransposeOp o) { return writerOf(o).with("perm", o.getPerm()).call(o); })

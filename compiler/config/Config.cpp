@@ -59,6 +59,14 @@ void resolvePrecision(Resolver &resolver, Config &config) {
                                 " a float32 above 0 and at most 2^126");
 }
 
+void resolveFp8(Resolver &resolver, Config &config) {
+  static constexpr std::string_view path = "deepstatic.fp8";
+  config.fp8 = resolver.stringOrDefault(path) == "tensor";
+  if (config.fp8 && !config.bf16)
+    resolver.refuse(path, "what such products read and write is bfloat16, and bf16.enabled is false",
+                    "--set bf16.enabled=true");
+}
+
 /// The scale of a loss that is a sum over labels, and the division by their count, are one by one right, but nobody has
 /// followed both at once.
 void resolveNormalization(Resolver &resolver, Config &config) {
@@ -149,6 +157,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolveBatchSizes(resolver, config);
     checkMicrobatches(resolver, config);
     resolvePrecision(resolver, config);
+    resolveFp8(resolver, config);
     resolveNormalization(resolver, config);
     resolveLoss(resolver, config);
     resolveOptimizer(resolver, config);

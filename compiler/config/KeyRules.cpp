@@ -36,6 +36,7 @@ constexpr KeyRule rules[] = {
     {"scheduler.params", Honoured, "", ""},
     {"deepstatic.delayed_update", Honoured, "", ""},
     {"deepstatic.device_memory", Honoured, "", ""},
+    {"deepstatic.fp8", Honoured, "", ""},
     {"deepstatic.loss", Honoured, "", ""},
     {"deepstatic.loss_normalization", Honoured, "", ""},
     {"deepstatic.parameter_groups", Honoured, "", ""},

@@ -143,6 +143,10 @@ or `{"file": "loss.onnx"}`, a graph of its own. `--attach-loss` wins over it. `d
 `deepstatic.loss_normalization` is `"microbatch"`, the mean of each micro-batch's own mean, as in DeepSpeed, or `"tokens"`: every label that
 is not ignored weighs the same in the whole batch, as with `num_items_in_batch` of transformers. `docs/loss.md` has more.
 
+## FP8
+`deepstatic.fp8` is `"off"` or `"tensor"`: then linear layers multiply numbers of 8 bits, of which each tensor has one scale, forward and
+backward. It needs `bf16.enabled` and, on device cuda, compute capability 8.9. It changes losses; `docs/precision.md` has more.
+
 ## TF32
 `deepstatic.tf32` lets a GPU round the float32 factors of matrix products to TF32, whose mantissa has 10 bits, and sum in float32. It is off
 unless written, as `torch.backends.cuda.matmul.allow_tf32` is. It has no effect on a plan for the CPU.

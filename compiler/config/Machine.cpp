@@ -33,9 +33,9 @@ constexpr int64_t mostBytes = int64_t(1) << 60;
 constexpr std::string_view fields[] = {"alignment", "device",        "device_memory", "host_memory",
                                        "isa",       "links",         "name",          "ranks_per_host",
                                        "rates",     "reserve_bytes", "threads",       "workspace_bytes_per_thread"};
-constexpr std::string_view rateFields[] = {"attention_tflops", "bfloat16_tflops", "command_us", "float32_tflops",
-                                           "memory_gb_per_s",  "multiprocessors", "tf32_tflops"};
-constexpr std::string_view ratesThatMayLack[] = {"command_us", "multiprocessors"};
+constexpr std::string_view rateFields[] = {"attention_tflops", "bfloat16_tflops", "command_us",      "float32_tflops",
+                                           "fp8_tflops",       "memory_gb_per_s", "multiprocessors", "tf32_tflops"};
+constexpr std::string_view ratesThatMayLack[] = {"command_us", "fp8_tflops", "multiprocessors"};
 constexpr std::string_view linkNames[] = {"device-host", "host-nvme", "hosts", "ranks"};
 constexpr std::string_view linkFields[] = {"bandwidth_gb_per_s", "between", "latency_us"};
 
@@ -162,6 +162,7 @@ Rates parseRates(const Node &node, const FieldReader &file, const std::string &f
           .float32 = flops("float32_tflops"),
           .tf32 = flops("tf32_tflops"),
           .bfloat16 = flops("bfloat16_tflops"),
+          .fp8 = flops("fp8_tflops"),
           .attention = flops("attention_tflops"),
           .multiprocessors = double(multiprocessors)};
 }

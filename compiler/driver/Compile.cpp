@@ -122,6 +122,12 @@ static config::Machine loadMachine(const CompileRequest &request, const config::
                 std::to_string(machine.deviceMemory) + " for a rank; grant it at most that");
   machine.deviceMemory = config.deviceMemory.value_or(machine.deviceMemory);
   machine.hostMemory = config.hostMemory.value_or(machine.hostMemory);
+  if (const int capability = config::computeCapability(machine.isa);
+      config.fp8 && machine.device == "cuda" && capability < 89)
+    throw Error("deepstatic.fp8 is \"tensor\", but GPUs multiply numbers of 8 bits from compute capability 8.9 on, and "
+                "machine " +
+                    machine.name + " has isa " + (machine.isa.empty() ? "sm_80" : machine.isa),
+                "--set deepstatic.fp8=off");
   return machine;
 }
 
@@ -145,10 +151,11 @@ static config::AutoValue chosenOffload(const OffloadOptions &offload, int64_t ro
 /// For passes that ask how long work takes.
 static void setRates(ModuleOp module, const Rates &rates, bool tf32) {
   if (rates.known())
-    module->setAttr(ratesAttribute,
-                    Builder(module.getContext())
-                        .getDenseF64ArrayAttr({rates.bytes, rates.commandSeconds, tf32 ? rates.tf32 : rates.float32,
-                                               rates.tf32, rates.bfloat16, rates.attention, rates.multiprocessors}));
+    module->setAttr(
+        ratesAttribute,
+        Builder(module.getContext())
+            .getDenseF64ArrayAttr({rates.bytes, rates.commandSeconds, tf32 ? rates.tf32 : rates.float32, rates.tf32,
+                                   rates.bfloat16, rates.fp8, rates.attention, rates.multiprocessors}));
 }
 
 /// For passes that ask how long transfers take.

@@ -36,6 +36,7 @@ plan::proto::Machine ds::driver::describedMachine(const config::Machine &machine
     line.set_float32_flops(rates.float32);
     line.set_tf32_flops(rates.tf32);
     line.set_bfloat16_flops(rates.bfloat16);
+    line.set_fp8_flops(rates.fp8);
     line.set_attention_flops(rates.attention);
     line.set_multiprocessors(uint32_t(rates.multiprocessors));
   }

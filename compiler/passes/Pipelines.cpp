@@ -71,6 +71,9 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
   if (!options.narrow.empty()) // one reader of a sum is easy to see now
     pm.addPass(createWidenSums());
   addOptional(pm, options, createFoldTransposes());
+  // Before anything else is fused into products: what is left of them in 16 bits may be.
+  if (options.quantizesProducts)
+    pm.addPass(createQuantizeProducts());
   if (options.device == kernels::Device::Cuda) {
     addOptional(pm, options, createFuseBiasGradients());     // oneDNN has no such epilogue
     addOptional(pm, options, createFuseResidualGradients()); // a CPU's bfloat16 kernels round once
@@ -301,6 +304,7 @@ private:
   Flag<std::string> optimizer_{*this, "optimizer", options_.optimizer.optimizer, "adamw, sgd, adagrad, lion or lamb"};
   Flag<double> lr_{*this, "lr", options_.optimizer.lr, "learning rate"};
   Flag<std::string> narrow_{*this, "narrow", options_.narrow, "compute with bf16 or f16"};
+  Flag<bool> quantizesProducts_{*this, "quantize-products", options_.quantizesProducts, "linear layers in 8 bits"};
   Flag<bool> countsTargets_{*this, "count-targets", options_.countsTargets, "weigh losses by targets"};
   Flag<bool> delaysUpdates_{*this, "delay-updates", options_.delaysUpdates, "updates are of the step before"};
   Flag<int64_t> dataParallel_{*this, "data-parallel", options_.dataParallel, "ranks of the data axis"};

@@ -74,6 +74,7 @@ Facts rateFacts(const plan::proto::Rates &rates) {
           {"rate of float32", countText(rates.float32_flops()) + "FLOP/s"},
           {"rate of tf32", countText(rates.tf32_flops()) + "FLOP/s"},
           {"rate of bfloat16", countText(rates.bfloat16_flops()) + "FLOP/s"},
+          {"rate of fp8", countText(rates.fp8_flops()) + "FLOP/s"},
           {"rate of attention", countText(rates.attention_flops()) + "FLOP/s"},
           {"multiprocessors", grouped(rates.multiprocessors())}};
 }

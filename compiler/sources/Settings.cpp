@@ -202,10 +202,18 @@ Claim precision(const proto::Plan &plan, const ConfigFile &config) {
   };
   require(proto::DTYPE_BF16, "bfloat16", "bf16", config.bf16);
   require(proto::DTYPE_F16, "float16", "fp16", config.fp16.has_value());
+  const bool hasFp8 = std::ranges::any_of(plan.reference().ops(),
+                                          [](const proto::ReferenceOp &op) { return op.op() == "train.fp8_matmul"; });
+  if (hasFp8 && !config.fp8)
+    throw Error("the plan multiplies numbers of 8 bits, but deepstatic.fp8 is \"off\"");
   if (config.fp16)
     return {"precision", "activations are float16, as fp16.enabled asks, and " + requireLossScale(plan, *config.fp16)};
-  return {"precision",
-          config.bf16 ? "activations are bfloat16, as bf16.enabled asks" : "nothing is computed in 16 bits"};
+  return {
+      "precision",
+      !config.bf16 ? "nothing is computed in 16 bits"
+      : hasFp8
+          ? "activations are bfloat16, as bf16.enabled asks, and linear layers multiply 8 bits, as deepstatic.fp8 asks"
+          : "activations are bfloat16, as bf16.enabled asks"};
 }
 
 /// Ranks sum in the type that the configuration asks for; losses, and sums of squares, in float32 and float64 always.

@@ -244,6 +244,42 @@ LogicalResult LinearWeightGradOp::inferReturnTypes(MLIRContext *, Where location
   return addWidened(location, gradient.clone(columns), adaptor.getWide(), types);
 }
 
+static bool isFp8Format(StringRef format) { return format == "e4m3" || format == "e5m2"; }
+
+LogicalResult QuantizeFp8Op::inferReturnTypes(MLIRContext *context, Where location, Adaptor adaptor, Types &types) {
+  auto input = tensor(adaptor.getInput());
+  if (input.getRank() != 2) // quantize_fp8_c1
+    return emitOptionalError(location, "input ", input, " must be a matrix");
+  if (!isFp8Format(adaptor.getFormat())) // quantize_fp8_c2
+    return emitOptionalError(location, "format \"", adaptor.getFormat(), "\" is none of \"e4m3\", \"e5m2\"");
+  const int64_t rows = input.getDimSize(0), columns = input.getDimSize(1);
+  const int64_t codes[] = {adaptor.getTransposed() ? columns : rows, adaptor.getTransposed() ? rows : columns};
+  types.push_back(RankedTensorType::get(codes, IntegerType::get(context, 8, IntegerType::Unsigned)));
+  types.push_back(RankedTensorType::get({}, Float32Type::get(context)));
+  return success();
+}
+
+LogicalResult Fp8MatmulOp::inferReturnTypes(MLIRContext *context, Where location, Adaptor adaptor, Types &types) {
+  auto a = tensor(adaptor.getA()), b = tensor(adaptor.getB());
+  if (a.getRank() != 2 || b.getRank() != 2 || a.getDimSize(1) != b.getDimSize(1)) // fp8_matmul_c1
+    return emitOptionalError(location, "codes ", a, " and ", b, " must be matrices of as many columns");
+  const StringRef formats[] = {adaptor.getAFormat(), adaptor.getBFormat()};
+  if (!llvm::all_of(formats, isFp8Format) || !llvm::is_contained(formats, "e4m3")) // fp8_matmul_c2
+    return emitOptionalError(location, "formats \"", formats[0], "\" and \"", formats[1],
+                             "\" must be \"e4m3\" or \"e5m2\", and one \"e4m3\"");
+  const int64_t columns = b.getDimSize(0);
+  if (Value bias = adaptor.getBias()) {
+    if (shapeOf(bias) != ArrayRef(columns)) // fp8_matmul_c3
+      return emitOptionalError(location, "bias ", bias.getType(), " must have the ", columns,
+                               " columns of the product");
+    if (adaptor.getWide()) // fp8_matmul_c4
+      return emitOptionalError(location, "a product that is left in f32 takes no bias");
+  }
+  const Type element = adaptor.getWide() ? Type(Float32Type::get(context)) : BFloat16Type::get(context);
+  types.push_back(RankedTensorType::get({a.getDimSize(0), columns}, element));
+  return success();
+}
+
 static LogicalResult inferReduction(Where location, Value input, ArrayRef<int64_t> axes, bool wide, Types &types) {
   SmallVector<int64_t> shape(shapeOf(input));
   int64_t previous = -1;

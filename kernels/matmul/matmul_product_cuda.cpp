@@ -62,10 +62,11 @@ template <typename T> void set(cublasLtMatmulDesc_t description, cublasLtMatmulD
   checkCublas(cublasLtMatmulDescSetAttribute(description, name, &value, sizeof(value)), "cannot describe a product");
 }
 
-LtLayout layoutOf(const ColumnMajor &matrix, DType dtype, int64_t batches) {
+cudaDataType_t cublasTypeOf(Float8 format) { return format == Float8::E4M3 ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2; }
+
+LtLayout layoutOf(const ColumnMajor &matrix, cudaDataType_t type, int64_t batches) {
   cublasLtMatrixLayout_t made = nullptr;
-  checkCublas(cublasLtMatrixLayoutCreate(&made, cublasTypeOf(dtype), uint64_t(matrix.rows), uint64_t(matrix.cols),
-                                         matrix.leading),
+  checkCublas(cublasLtMatrixLayoutCreate(&made, type, uint64_t(matrix.rows), uint64_t(matrix.cols), matrix.leading),
               "cannot describe a matrix");
   LtLayout layout(made);
   const auto count = int32_t(batches);
@@ -81,8 +82,8 @@ LtLayout layoutOf(const ColumnMajor &matrix, DType dtype, int64_t batches) {
 } // namespace
 
 LtProduct::LtProduct(const MatmulCall &call, const MatmulPlan &plan, DType cType, const ProductEpilogue &epilogue,
-                     uint32_t alignment, int64_t workspaceBytes)
-    : isDouble_(call.dtype == DType::F64), alignment_(alignment),
+                     uint32_t alignment, int64_t workspaceBytes, std::optional<ScaledFactors> scaled)
+    : isDouble_(call.dtype == DType::F64), isScaled_(scaled.has_value()), alignment_(alignment),
       workspaceBytes_(std::max<int64_t>(workspaceBytes - workspaceAlignment, 0)) {
   cublasLtMatmulDesc_t made = nullptr;
   const cublasComputeType_t compute = isDouble_                               ? CUBLAS_COMPUTE_64F
@@ -93,9 +94,9 @@ LtProduct::LtProduct(const MatmulCall &call, const MatmulPlan &plan, DType cType
   description_.reset(made);
   set(made, CUBLASLT_MATMUL_DESC_TRANSA, plan.transposeFirst ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(made, CUBLASLT_MATMUL_DESC_TRANSB, plan.transposeSecond ? CUBLAS_OP_T : CUBLAS_OP_N);
-  first_ = layoutOf(plan.first, call.dtype, plan.batches);
-  second_ = layoutOf(plan.second, call.dtype, plan.batches);
-  result_ = layoutOf(plan.result, cType, plan.batches);
+  first_ = layoutOf(plan.first, scaled ? cublasTypeOf(scaled->b) : cublasTypeOf(call.dtype), plan.batches);
+  second_ = layoutOf(plan.second, scaled ? cublasTypeOf(scaled->a) : cublasTypeOf(call.dtype), plan.batches);
+  result_ = layoutOf(plan.result, cublasTypeOf(cType), plan.batches);
   if (!epilogue.isNone())
     describeEpilogue(epilogue, plan);
   if (call.algorithm && alignment >= 16)
@@ -119,16 +120,23 @@ void LtProduct::describeEpilogue(const ProductEpilogue &epilogue, const MatmulPl
   hasAux_ = epilogue.aux.has_value();
   // Heuristics look whether there are addresses, and at which multiples; they are not read.
   auto *somewhere = reinterpret_cast<void *>(uintptr_t(workspaceAlignment + alignment_));
-  checkCublas(setAddresses(somewhere, somewhere), "cannot describe an epilogue");
+  checkCublas(setAddresses({.bias = somewhere, .aux = somewhere}), "cannot describe an epilogue");
 }
 
-cublasStatus_t LtProduct::setAddresses(const void *bias, void *aux) noexcept {
+cublasStatus_t LtProduct::setAddresses(const Addresses &addresses) noexcept {
   cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+  const auto set = [&](cublasLtMatmulDescAttributes_t name, const void *address) {
+    if (status == CUBLAS_STATUS_SUCCESS)
+      status = cublasLtMatmulDescSetAttribute(description_.get(), name, &address, sizeof(address));
+  };
   if (hasBias_)
-    status = cublasLtMatmulDescSetAttribute(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
-  if (hasAux_ && status == CUBLAS_STATUS_SUCCESS)
-    status = cublasLtMatmulDescSetAttribute(description_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &aux,
-                                            sizeof(aux));
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, addresses.bias);
+  if (hasAux_)
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, addresses.aux);
+  if (isScaled_) { // our b is the first matrix
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, addresses.bScale);
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, addresses.aScale);
+  }
   return status;
 }
 
@@ -191,14 +199,13 @@ Status LtProduct::enqueue(const Addresses &addresses, void *workspace, cudaStrea
   const void *beta = isDouble_ ? static_cast<const void *>(&zero) : &zeroFloat;
   const auto aligned = (reinterpret_cast<uintptr_t>(workspace) + workspaceAlignment - 1) / workspaceAlignment;
   void *own = reinterpret_cast<void *>(aligned * workspaceAlignment);
-  cublasStatus_t status = setAddresses(addresses.bias, addresses.aux);
+  cublasStatus_t status = setAddresses(addresses);
   if (status == CUBLAS_STATUS_SUCCESS)
     status = cublasLtMatmul(handle_, description_.get(), alpha, addresses.b, first_.get(), addresses.a, second_.get(),
                             beta, addresses.c, result_.get(), addresses.c, result_.get(), &*algorithm_, own,
                             size_t(workspaceBytes_), stream);
-  return status == CUBLAS_STATUS_SUCCESS
-             ? Status::success()
-             : Status::failure("kernel 'matmul': cuBLASLt: %s", cublasLtGetStatusString(status));
+  return status == CUBLAS_STATUS_SUCCESS ? Status::success()
+                                         : Status::failure("a product: cuBLASLt: %s", cublasLtGetStatusString(status));
 }
 
 } // namespace ds::kernels::cuda

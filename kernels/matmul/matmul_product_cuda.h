@@ -1,6 +1,7 @@
 //===- matmul_product_cuda.h - one product of cuBLASLt --------------------===//
 #pragma once
 
+#include "kernels/Float8.h"
 #include "kernels/cuda/CublasLt.h"
 #include "kernels/matmul/matmul_call.h"
 #include "kernels/matmul/matmul_cuda_plan.h"
@@ -23,32 +24,38 @@ struct ProductEpilogue {
   bool isNone() const { return kind == CUBLASLT_EPILOGUE_DEFAULT; }
 };
 
+/// Factors of 8 bits: codes, each matrix with a scale. The call then has their numbers' type, float32.
+struct ScaledFactors {
+  Float8 a, b;
+};
+
 /// A description, its layouts, and an algorithm: the call's, where it has one for this GPU and this cuBLASLt; else one
 /// that cuBLASLt's heuristics choose within the workspace when the product is made. Sums that are split are added in a
-/// fixed order, never by atomics. 16 bits are summed in float32; float32 is exact unless the call allows TF32.
+/// fixed order, never by atomics. 16 and 8 bits are summed in float32; float32 is exact unless the call allows TF32.
 class LtProduct {
 public:
   /// `alignment`: of all addresses, those of bias and aux too, in bytes; below 16 the call's algorithm is none.
   /// hasAlgorithm() tells whether cuBLASLt can.
   LtProduct(const MatmulCall &call, const MatmulPlan &plan, DType cType, const ProductEpilogue &epilogue,
-            uint32_t alignment, int64_t workspaceBytes);
+            uint32_t alignment, int64_t workspaceBytes, std::optional<ScaledFactors> scaled = {});
 
   bool hasAlgorithm() const { return algorithm_.has_value(); }
   /// As Kernel::algorithms says.
   std::vector<std::string> algorithms(int most) const;
 
   struct Addresses {
-    const void *a, *b;
-    void *c;
+    const void *a = nullptr, *b = nullptr;
+    void *c = nullptr;
     const void *bias = nullptr; ///< of the epilogue; sums are written there
     void *aux = nullptr;
+    const void *aScale = nullptr, *bScale = nullptr; ///< of ScaledFactors
   };
   /// `workspace` is the call's, of which the product has `workspaceBytes`.
   Status enqueue(const Addresses &addresses, void *workspace, cudaStream_t stream) noexcept;
 
 private:
   void describeEpilogue(const ProductEpilogue &epilogue, const MatmulPlan &plan);
-  cublasStatus_t setAddresses(const void *bias, void *aux) noexcept;
+  cublasStatus_t setAddresses(const Addresses &addresses) noexcept;
   /// The first `most` of cuBLASLt's heuristics, best first.
   std::vector<cublasLtMatmulAlgo_t> heuristics(int most) const;
   /// The algorithm, if cuBLASLt here can run it within the workspace.
@@ -58,7 +65,7 @@ private:
   LtDescription description_;
   LtLayout first_, second_, result_;
   std::optional<cublasLtMatmulAlgo_t> algorithm_;
-  bool isDouble_, hasBias_ = false, hasAux_ = false;
+  bool isDouble_, isScaled_, hasBias_ = false, hasAux_ = false;
   uint32_t alignment_;
   int64_t workspaceBytes_; ///< behind the alignment
 };

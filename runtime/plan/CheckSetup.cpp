@@ -48,6 +48,8 @@ void checkMachine(const proto::Machine &machine) {
                       rates.attention_flops()})
     if (!(rate > 0 && std::isfinite(rate)))
       refuse("machine", "one of its rates is no finite number above 0");
+  if (!(rates.fp8_flops() >= 0 && std::isfinite(rates.fp8_flops())))
+    refuse("machine", "its rate of FP8 is negative or not finite");
   if (!(rates.command_seconds() >= 0 && std::isfinite(rates.command_seconds())))
     refuse("machine", "the time of a command is negative or not finite");
 }

@@ -103,6 +103,7 @@ Rates ratesOf(const Plan &plan) {
           .float32 = rates.float32_flops(),
           .tf32 = rates.tf32_flops(),
           .bfloat16 = rates.bfloat16_flops(),
+          .fp8 = rates.fp8_flops(),
           .attention = rates.attention_flops(),
           .multiprocessors = double(rates.multiprocessors())};
 }

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "kernels/BFloat16.h"
 #include "kernels/Float16.h"
+#include "kernels/Float8.h"
 #include "kernels/GeluTanh.h"
 #include "test/shim/FakeRuntime.h"
 #include "test/shim/Machine.h"
@@ -31,6 +32,7 @@ struct FakeLtMatmul {
   int32_t transA = CUBLAS_OP_N, transB = CUBLAS_OP_N;
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   void *bias = nullptr, *aux = nullptr;
+  const float *aScale = nullptr, *bScale = nullptr; ///< of FP8; none: 1
   int64_t auxLeading = 0, auxStride = 0;
   int32_t auxType = -1, biasType = -1; ///< -1: that of d
 };
@@ -56,7 +58,8 @@ enum Algorithm : uint64_t { first, second, backwards, halves, algorithmCount };
 enum AlgorithmWord { which, alignmentWord, workspaceWord, biasWord, auxWord, unusedWords }; // of cublasLtMatmulAlgo_t
 constexpr auto executionFailed = cublasStatus_t(13);
 
-size_t bytesOf(int32_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
+bool isFp8(int32_t type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
+size_t bytesOf(int32_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : isFp8(type) ? 1 : 2; }
 
 double load(const void *data, int32_t type, int64_t i) {
   if (type == CUDA_R_64F)
@@ -65,6 +68,9 @@ double load(const void *data, int32_t type, int64_t i) {
     return static_cast<const float *>(data)[i];
   if (type == CUDA_R_16F)
     return float(static_cast<const ds::Float16 *>(data)[i]);
+  if (isFp8(type))
+    return ds::kernels::float8Value(type == CUDA_R_8F_E4M3 ? ds::kernels::Float8::E4M3 : ds::kernels::Float8::E5M2,
+                                    static_cast<const uint8_t *>(data)[i]);
   return float(static_cast<const ds::BFloat16 *>(data)[i]);
 }
 void store(void *data, int32_t type, int64_t i, double x) {
@@ -130,6 +136,8 @@ struct Described {
 
   /// The table of types, and of bias types with each row.
   bool hasTypes() const {
+    if (isFp8(a.type) || isFp8(b.type))
+      return hasFp8Types();
     if (a.type != b.type || op.scale != (op.compute == CUBLAS_COMPUTE_64F ? CUDA_R_64F : CUDA_R_32F))
       return false;
     if (op.compute == CUBLAS_COMPUTE_64F)
@@ -139,6 +147,18 @@ struct Described {
     return (a.type == CUDA_R_32F && d.type == CUDA_R_32F && biasType() == CUDA_R_32F) ||
            ((a.type == CUDA_R_16BF || a.type == CUDA_R_16F) && (d.type == a.type || d.type == CUDA_R_32F) &&
             biasType() == d.type);
+  }
+
+  /// The table of FP8, and what the page says of it: "TN" alone, sums in float32, matrices of multiples of 16, not both
+  /// E5M2. What c and d may be beside these, FP8, none of our calls asks for.
+  bool hasFp8Types() const {
+    const bool isSize = m % 16 == 0 && n % 16 == 0 && k % 16 == 0 && a.leading % 16 == 0 && b.leading % 16 == 0 &&
+                        d.leading * int64_t(bytesOf(d.type)) % 16 == 0;
+    return isSize && isFp8(a.type) && isFp8(b.type) && !(a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) &&
+           op.transA == CUBLAS_OP_T && op.transB == CUBLAS_OP_N && op.compute == CUBLAS_COMPUTE_32F &&
+           op.scale == CUDA_R_32F && (d.type == CUDA_R_16BF || d.type == CUDA_R_32F) &&
+           (op.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
+            (op.epilogue == CUBLASLT_EPILOGUE_BIAS && biasType() == CUDA_R_16BF));
   }
 
   bool hasEpilogue() const {
@@ -166,6 +186,9 @@ bool isUsable(const void *data, const FakeLtLayout &layout) {
       int64_t(layout.batches - 1) * layout.stride + (int64_t(layout.cols) - 1) * layout.leading + int64_t(layout.rows);
   return shim::isUsable(data, size_t(last) * bytesOf(layout.type));
 }
+
+/// Scales lie where matrices do.
+bool isScale(const float *scale) { return scale == nullptr || shim::isUsable(scale, sizeof *scale); }
 
 /// One matrix with its depth innermost, as numbers of type S.
 template <typename S>
@@ -202,12 +225,13 @@ template <typename S> S dot(const Described &p, const S *left, const S *right) {
 template <typename S> void compute(const Described &p, const void *a, const void *b, void *d, int64_t batch) {
   const std::vector<S> left = unpacked<S>(a, p.a, batch, p.op.transA == CUBLAS_OP_T);
   const std::vector<S> right = unpacked<S>(b, p.b, batch, p.op.transB == CUBLAS_OP_N);
+  const S scale = S(p.op.aScale ? *p.op.aScale : 1) * S(p.op.bScale ? *p.op.bScale : 1);
   if (p.has(firstSumsBit | secondSumsBit))
     storeSums(p, p.has(firstSumsBit) ? left : right, p.k);
   for (int64_t i = 0; i < p.m; ++i) {
     S gradient = 0;
     for (int64_t j = 0; j < p.n; ++j) {
-      S sum = dot(p, left.data() + i * p.k, right.data() + j * p.k);
+      S sum = scale * dot(p, left.data() + i * p.k, right.data() + j * p.k);
       if (p.has(biasBit))
         sum += S(load(p.op.bias, p.biasType(), i));
       const int64_t at = batch * p.op.auxStride + j * p.op.auxLeading + i;
@@ -273,6 +297,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description, 
     return set(description->bias, value, bytes);
   case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
     return set(description->aux, value, bytes);
+  case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+    return set(description->aScale, value, bytes);
+  case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+    return set(description->bScale, value, bytes);
   case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
     return set(description->auxLeading, value, bytes);
   case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE:
@@ -335,7 +363,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return CUBLAS_STATUS_INVALID_VALUE;
   const uint64_t alignment =
       std::min({preference->alignmentA, preference->alignmentB, preference->alignmentC, preference->alignmentD});
-  const bool auxIsAligned = !described.has(auxBit) || alignment >= 16;
+  const bool auxIsAligned = !(described.has(auxBit) || isFp8(a->type)) || alignment >= 16;
   if (!described.hasTypes() || !described.hasEpilogue() || !auxIsAligned)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const size_t workspace = std::min<size_t>(preference->workspaceBytes, wantedWorkspace);
@@ -378,6 +406,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   if ((p.has(anyBias) && multipleOf(description->bias) < algorithm->data[biasWord]) ||
       (p.has(auxBit) && multipleOf(description->aux) < algorithm->data[auxWord]))
     return CUBLAS_STATUS_INVALID_VALUE;
+  if (!isFp8(aLayout->type) && (description->aScale != nullptr || description->bScale != nullptr))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (isFp8(aLayout->type) && (multipleOf(a) < 16 || multipleOf(b) < 16 || multipleOf(d) < 16))
+    return CUBLAS_STATUS_INVALID_VALUE;
   if (c == d && !isSame(*cLayout, *dLayout)) // in place
     return CUBLAS_STATUS_INVALID_VALUE;
   if (scratch > 0 && uintptr_t(workspace) % 256 != 0)
@@ -388,7 +420,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                          description->auxLeading,     dLayout->batches, description->auxStride};
   if (!isUsable(a, *aLayout) || !isUsable(b, *bLayout) || !isUsable(d, *dLayout) ||
       (p.has(anyBias) && !shim::isUsable(description->bias, size_t(p.biasLength()) * bytesOf(p.biasType()))) ||
-      (p.has(auxBit) && !isUsable(description->aux, aux)))
+      (p.has(auxBit) && !isUsable(description->aux, aux)) || !isScale(description->aScale) ||
+      !isScale(description->bScale))
     return executionFailed;
   const auto product = [op = *description, left = *aLayout, right = *bLayout, result = *dLayout, a, b, d, workspace,
                         scratch, chosen = algorithm->data[which]] {
@@ -401,7 +434,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   };
   std::vector<const void *> touched{a, b, d};
   for (const void *more : {static_cast<const void *>(workspace), static_cast<const void *>(description->bias),
-                           static_cast<const void *>(description->aux)})
+                           static_cast<const void *>(description->aux), static_cast<const void *>(description->aScale),
+                           static_cast<const void *>(description->bScale)})
     if (more != nullptr)
       touched.push_back(more);
   const shim::Work work{

@@ -1,9 +1,12 @@
 // Misuses of cuBLASLt that its stand-in refuses; that it computes is what the tests of matmul say.
+#include "kernels/BFloat16.h"
+#include "kernels/Float8.h"
 #include "test/shim/Machine.h"
 #include "test/shim/cublasLt.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -141,6 +144,107 @@ TEST(FakeCublasLt, RefusesMisuse) {
   EXPECT_EQ((Product{.epilogue = ofA, .biasBytes = 8}.run()), outside);
   EXPECT_EQ((Product{.biasType = CUDA_R_32F, .epilogue = ofB}.run()), none); // of a bfloat16 d
   EXPECT_EQ((Product{.epilogue = ofA, .batchesOfB = 2, .batches = 2}.run()), none);
+}
+
+/// d [n, m] = b [n, k] a [m, k]^T of numbers of 8 bits, by columns, as cuBLASLt wants it on Hopper; tests change one
+/// thing.
+struct Fp8Product {
+  cudaDataType_t aType = CUDA_R_8F_E4M3, bType = CUDA_R_8F_E4M3, dType = CUDA_R_16BF, biasType = CUDA_R_16BF;
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  cublasOperation_t opOfA = CUBLAS_OP_T, opOfB = CUBLAS_OP_N;
+  uint64_t m = 16, n = 32, k = 48;
+  uint32_t alignment = 16;
+  size_t offset = 0; ///< of a, in bytes
+  bool hasScales = true, scalesAreOnDevice = true;
+
+  /// The first number of d, where all of a are 1 and all of b are 1.5; -1: no algorithm, -2: refused.
+  float run() const {
+    cublasLtMatmulDesc_t op;
+    cublasLtMatrixLayout_t a, b, d;
+    cublasLtMatmulPreference_t preference;
+    cublasLtMatmulDescCreate(&op, compute, CUDA_R_32F);
+    cublasLtMatrixLayoutCreate(&a, aType, opOfA == CUBLAS_OP_T ? k : m, opOfA == CUBLAS_OP_T ? m : k,
+                               int64_t(opOfA == CUBLAS_OP_T ? k : m));
+    cublasLtMatrixLayoutCreate(&b, bType, opOfB == CUBLAS_OP_T ? n : k, opOfB == CUBLAS_OP_T ? k : n,
+                               int64_t(opOfB == CUBLAS_OP_T ? n : k));
+    cublasLtMatrixLayoutCreate(&d, dType, m, n, int64_t(m));
+    cublasLtMatmulPreferenceCreate(&preference);
+    for (auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                      CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+      cublasLtMatmulPreferenceSetAttribute(preference, name, &alignment, sizeof alignment);
+    const auto set = [&](cublasLtMatmulDescAttributes_t name, auto value) {
+      cublasLtMatmulDescSetAttribute(op, name, &value, sizeof value);
+    };
+    const auto fill = [](size_t count, uint8_t code) {
+      std::byte *codes = shim::allocate(count + 16, count + 16);
+      std::fill_n(codes, count + 16, std::byte(code));
+      return codes;
+    };
+    const auto codeOf = [](cudaDataType_t type, float x) {
+      using ds::kernels::Float8;
+      return ds::kernels::float8Bits(type == CUDA_R_8F_E4M3 ? Float8::E4M3 : Float8::E5M2, x);
+    };
+    std::byte *left = fill(2 * m * k, codeOf(aType, 1)), *right = fill(2 * n * k, codeOf(bType, 1.5F));
+    auto *result = reinterpret_cast<float *>(shim::allocate(m * n * 4, m * n * 4)), *bias = result;
+    float onHost = 2, *scale = &onHost;
+    if (scalesAreOnDevice) {
+      scale = reinterpret_cast<float *>(shim::allocate(4, 4));
+      *scale = 2;
+    }
+    set(CUBLASLT_MATMUL_DESC_TRANSA, opOfA);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, opOfB);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, int32_t(biasType));
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    if (hasScales) {
+      set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scale);
+      set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scale);
+    }
+    cublasLtMatmulHeuristicResult_t found;
+    int count = 0;
+    float first = -1;
+    if (cublasLtMatmulAlgoGetHeuristic(nullptr, op, a, b, d, d, preference, 1, &found, &count) ==
+        CUBLAS_STATUS_SUCCESS) {
+      const float one = 1, zero = 0;
+      const cublasStatus_t status = cublasLtMatmul(nullptr, op, &one, left + offset, a, right, b, &zero, result, d,
+                                                   result, d, &found.algo, nullptr, 0, nullptr);
+      first = status != CUBLAS_STATUS_SUCCESS ? -2
+              : dType == CUDA_R_32F           ? *result
+                                              : float(*reinterpret_cast<ds::BFloat16 *>(result));
+    }
+    shim::releaseAll();
+    cublasLtMatmulDescDestroy(op);
+    for (cublasLtMatrixLayout_t layout : {a, b, d})
+      cublasLtMatrixLayoutDestroy(layout);
+    cublasLtMatmulPreferenceDestroy(preference);
+    return first;
+  }
+};
+
+TEST(FakeCublasLt, Fp8AsNvidiasTablesHaveIt) {
+  EXPECT_EQ(Fp8Product().run(), 48 * 1.5F * 4); // both scales are 2
+  EXPECT_EQ((Fp8Product{.dType = CUDA_R_32F}.run()), 288);
+  EXPECT_EQ((Fp8Product{.aType = CUDA_R_8F_E5M2}.run()), 288);
+  EXPECT_EQ((Fp8Product{.bType = CUDA_R_8F_E5M2}.run()), 288);
+  EXPECT_EQ((Fp8Product{.hasScales = false}.run()), 72); // 1 each
+  constexpr float none = -1, refused = -2;
+  EXPECT_EQ((Fp8Product{.aType = CUDA_R_8F_E5M2, .bType = CUDA_R_8F_E5M2}.run()), none);
+  EXPECT_EQ((Fp8Product{.bType = CUDA_R_16BF}.run()), none);
+  EXPECT_EQ((Fp8Product{.aType = CUDA_R_16BF, .bType = CUDA_R_16BF}.run()), refused); // they have no scales
+  EXPECT_GT((Fp8Product{.aType = CUDA_R_16BF, .bType = CUDA_R_16BF, .hasScales = false}.run()), 0);
+  EXPECT_EQ((Fp8Product{.dType = CUDA_R_64F}.run()), none);
+  EXPECT_EQ((Fp8Product{.compute = CUBLAS_COMPUTE_32F_FAST_TF32}.run()), none);
+  EXPECT_EQ((Fp8Product{.opOfA = CUBLAS_OP_N}.run()), none);
+  EXPECT_EQ((Fp8Product{.opOfB = CUBLAS_OP_T}.run()), none);
+  EXPECT_EQ((Fp8Product{.m = 24}.run()), none);
+  EXPECT_EQ((Fp8Product{.n = 8}.run()), none);
+  EXPECT_EQ((Fp8Product{.k = 40}.run()), none);
+  EXPECT_EQ((Fp8Product{.alignment = 8}.run()), none);
+  EXPECT_EQ((Fp8Product{.offset = 8}.run()), refused);
+  EXPECT_EQ((Fp8Product{.scalesAreOnDevice = false}.run()), refused);
+  EXPECT_EQ((Fp8Product{.biasType = CUDA_R_32F, .epilogue = CUBLASLT_EPILOGUE_BIAS}.run()), none);
+  EXPECT_EQ((Fp8Product{.epilogue = CUBLASLT_EPILOGUE_GELU_AUX}.run()), none); // not asked for, so not there
 }
 
 } // namespace

@@ -135,6 +135,33 @@ def WidenSums : DsPass<"ds-widen-sums", ["::ds::train::TrainDialect"]> {
   }];
 }
 
+def QuantizeProducts : DsPass<"ds-quantize-products", ["::ds::train::TrainDialect"]> {
+  let summary = "compute products of linear layers in 8 bits";
+  let description = [{
+    ```mlir
+    train.variable parameter @w : tensor<32x16xf32> from #train.fill<1.0> {trainable}
+    func.func @microbatch(%x: tensor<48x32xbf16>) -> tensor<48x16xbf16> {
+      %w = train.read @w : tensor<32x16xf32>
+      %0 = train.cast %w to bf16 : (tensor<32x16xf32>) -> tensor<32x16xbf16>
+      %y = train.matmul %x, %0 : (tensor<48x32xbf16>, tensor<32x16xbf16>) -> tensor<48x16xbf16>
+      return %y : tensor<48x16xbf16>
+    }
+    // becomes
+    func.func @microbatch(%x: tensor<48x32xbf16>) -> tensor<48x16xbf16> {
+      %w = train.read @w : tensor<32x16xf32>
+      %0 = train.cast %w to bf16 : (tensor<32x16xf32>) -> tensor<32x16xbf16>
+      %1, %2 = train.quantize_fp8 %x "e4m3" : (tensor<48x32xbf16>) -> (tensor<48x32xui8>, tensor<f32>)
+      %3, %4 = train.quantize_fp8 %0 "e4m3" transposed : (tensor<32x16xbf16>) -> (tensor<16x32xui8>, tensor<f32>)
+      %y = train.fp8_matmul %1 by %2 "e4m3", %3 by %4 "e4m3" : (tensor<48x32xui8>, tensor<f32>, tensor<16x32xui8>, tensor<f32>) -> tensor<48x16xbf16>
+      return %y : tensor<48x16xbf16>
+    }
+    ```
+    So are the gradients of both factors, where what depends on the gradient of the loss is in E5M2. Only of matrices in bf16 whose dimensions
+    are multiples of 16. Products with a table that a gather reads stay as they are, and those that make logits. Must follow
+    `ds-differentiate`, `ds-widen-sums` and `ds-fold-transposes`.
+  }];
+}
+
 def Differentiate : DsPass<"ds-differentiate", ["::mlir::func::FuncDialect", "::ds::train::TrainDialect"]> {
   let summary = "add the backward pass, split off evaluation";
   let description = [{

@@ -204,6 +204,9 @@ TEST(ConfigError, ParametersOutOfRange) {
       sentence(R"("train_batch_size": 1, "fp16": {"enabled": true}, "deepstatic": {"loss_normalization": "tokens"})"),
       "ds_config.json:1: deepstatic.loss_normalization is \"tokens\"; with fp16.enabled it is not available yet; bf16 "
       "has it");
+  EXPECT_EQ(sentence(R"("train_batch_size": 1, "deepstatic": {"fp8": "tensor"})"),
+            "ds_config.json:1: deepstatic.fp8 is \"tensor\"; what such products read and write is bfloat16, and "
+            "bf16.enabled is false");
   EXPECT_EQ(checkpoint(R"("buffer": 0)"),
             "ds_config.json:1: deepstatic.checkpoint.buffer is 0; it must be more than 0 bytes");
   EXPECT_EQ(

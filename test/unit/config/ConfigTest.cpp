@@ -311,7 +311,7 @@ TEST(Config, TheResolvedConfigurationHasEveryDefault) {
       resolvedJson(resolve(R"({train_batch_size: 2, optimizer: {type: "AdamW"}})")),
       R"({"activation_checkpointing":{"cpu_checkpointing":false,"number_checkpoints":null},"bf16":{"enabled":false},"communication_data_type":"fp32",)"
       R"("deepstatic":{"checkpoint":{"buffer":268435456,"snapshot":"buffered"},)"
-      R"("delayed_update":false,"device_memory":null,"loss_normalization":"microbatch",)"
+      R"("delayed_update":false,"device_memory":null,"fp8":"off","loss_normalization":"microbatch",)"
       R"("pipeline":{"chunks":1,"partition":"best","schedule":"1f1b","stages":1},"recompute":"auto",)"
       R"("tensor_parallel":1,"tf32":false},"fp16":{"enabled":false},)"
       R"("gradient_accumulation_steps":1,"gradient_clipping":1.0,"optimizer":{"params":{"adam_w_mode":true,)"

@@ -89,7 +89,7 @@ TEST(Machine, ReadsEveryField) {
   ASSERT_EQ(machine.links.size(), 2u);
   EXPECT_EQ(machine.links[0], (Link{"ranks", 450e9, 2e-6}));
   EXPECT_EQ(machine.links[1], (Link{"hosts", 1.25e9, 0}));
-  EXPECT_EQ(machine.rates, (Rates{3e12, 1.5e-6, 54e12, 395e12, 790e12, 0.25e12, 132}));
+  EXPECT_EQ(machine.rates, (Rates{3e12, 1.5e-6, 54e12, 395e12, 790e12, 0, 0.25e12, 132}));
 }
 
 TEST(Machine, RefusesFieldsByName) {

@@ -2,6 +2,7 @@
 
 #include "kernels/Call.h"
 #include "kernels/ElementwiseProgram.h"
+#include "kernels/Float8.h"
 
 #include <algorithm>
 #include <cmath>
@@ -110,6 +111,43 @@ Drawn linearWeightGrad(Draw &draw, const std::string &kernel) {
   return {kernel,
           {draw.in({rows, n}), draw.in({rows, m}), draw.out(transposed ? Shape{n, m} : Shape{m, n}), draw.out({n})},
           {{"transposed", int64_t(transposed)}, {"pieces", int64_t(1)}}};
+}
+
+Drawn quantizeFp8(Draw &draw, const std::string &kernel) {
+  const Shape x = draw.sizes(2);
+  const bool transposed = draw.flag();
+  return {kernel,
+          {draw.random.buffer(DType::F32, x), Buffer(type(DType::U8, transposed ? Shape{x[1], x[0]} : x)),
+           Buffer(type(DType::F32, {}))},
+          {{"format", std::string(draw.flag() ? "e4m3" : "e5m2")}, {"transposed", int64_t(transposed)}}};
+}
+
+/// Of small integers, whose sums float32 has in any order.
+Drawn fp8Matmul(Draw &draw, const std::string &kernel) {
+  const int64_t m = draw.size(), n = draw.size(), k = draw.size();
+  const Float8 bFormat = draw.flag() ? Float8::E4M3 : Float8::E5M2;
+  const bool bias = draw.flag();
+  const auto codes = [&](Float8 format, int64_t rows) {
+    Buffer buffer(type(DType::U8, {rows, k}));
+    for (int64_t i = 0; i < rows * k; ++i)
+      buffer.as<uint8_t>()[i] = float8Bits(format, float(draw.random.below(9) - 4));
+    return buffer;
+  };
+  const auto half = [] {
+    Buffer buffer(type(DType::F32, {}));
+    buffer.as<float>()[0] = 0.5F;
+    return buffer;
+  };
+  Operands operands = {codes(Float8::E4M3, m), half(), codes(bFormat, n), half()};
+  if (bias)
+    operands.push_back(draw.random.buffer(DType::F32, {n}));
+  operands.push_back(Buffer(type(DType::F32, {m, n})));
+  return {kernel,
+          std::move(operands),
+          {{"a_format", std::string("e4m3")},
+           {"b_format", std::string(bFormat == Float8::E4M3 ? "e4m3" : "e5m2")},
+           {"bias", int64_t(bias)},
+           {"pieces", int64_t(1)}}};
 }
 
 /// A mask that broadcasts to `scores`; a bool hides few keys.
@@ -435,6 +473,8 @@ struct Drawer {
 const Drawer drawers[] = {{elementwise, {"elementwise"}},
                           {matmul, {"matmul"}},
                           {linearWeightGrad, {"linear_weight_grad"}},
+                          {quantizeFp8, {"quantize_fp8"}},
+                          {fp8Matmul, {"fp8_matmul"}},
                           {attention, {"attention", "attention_grad"}},
                           {packedAttention, {"packed_attention", "packed_attention_grad"}},
                           {transpose, {"transpose"}},

@@ -1,4 +1,4 @@
-//===- DrawnCalls.h - random calls of every kernel, in float64 -----------===//
+//===- DrawnCalls.h - random calls of every kernel, mostly in float64 ----===//
 #pragma once
 
 #include "test/unit/kernels/Harness.h"

@@ -133,7 +133,7 @@ Workers &workersOf(int count) {
 /// Kernels whose work oneDNN does. What it allocates inside a call it frees, but its code is generated at first use;
 /// AllocationTest tells its allocations from ours and asserts that nothing stays.
 bool callsLibrary(const std::string &kernel) {
-  return kernel == "matmul" || kernel == "linear_weight_grad" || isAttention(kernel) || kernel.starts_with("conv");
+  return kernels::isProduct(kernel) || isAttention(kernel) || kernel.starts_with("conv");
 }
 
 } // namespace

@@ -56,6 +56,19 @@ def linear_weight_grad(algebra, inputs, attributes, results, place):
     return [algebra.rounded(sums, results[i][0]) for i, sums in enumerate((weight, algebra.sum(dy, 0)))]
 
 
+def quantize_fp8(algebra, inputs, attributes, results, place):
+    """Nonlinear as a whole, since the scale is; what is transposed are the same codes."""
+    x = inputs[0].data
+    codes, scale = algebra.opaque("quantize_fp8", ((("format", attributes["format"]),), x.shape), [x], [x.shape, ()])
+    return [codes.T if attributes["transposed"] else codes, scale]
+
+
+def fp8_matmul(algebra, inputs, attributes, results, place):
+    a, a_scale, b, b_scale, *bias = (tensor.data for tensor in inputs)
+    product = algebra.mul(algebra.matmul(a, b.T), algebra.mul(a_scale, b_scale))
+    return [algebra.rounded(algebra.add(product, bias[0]) if bias else product, results[0][0])]
+
+
 def opaque(name, flag_at=None, flag="mask", columns_at=None):
     """A nonlinear op as a whole. `flag` says whether there is an optional input, without which there are `flag_at`; of an op on rows
     only the number of columns matters, which input `columns_at` has."""
@@ -241,6 +254,8 @@ ROWS = {
     "elementwise": Row(run_program, ("program", "constants", "results")),
     "matmul": Row(matmul, ("trans_a", "trans_b", "bias", "epilogue", "dbias"), dict(trans_a=0, trans_b=0, epilogue="", dbias=0), ignored=("pieces", "tf32", "wide")),
     "linear_weight_grad": Row(linear_weight_grad, ("transposed",), defaults=dict(transposed=0), ignored=("pieces", "tf32", "wide")),
+    "quantize_fp8": Row(quantize_fp8, ("format", "transposed"), defaults=dict(transposed=0)),
+    "fp8_matmul": Row(fp8_matmul, ("a_format", "b_format", "bias"), ignored=("pieces", "wide")),
     **{name: Row(opaque(name, inputs), ("scale", "causal", "mask", "bshd"), defaults=dict(causal=0, bshd=0), ignored=("heads",))
        for name, inputs in WITHOUT_MASK.items()},
     "transpose": Row(lambda algebra, inputs, attributes, *_: [inputs[0].data.transpose(attributes["perm"])], ("perm",)),
@@ -306,7 +321,7 @@ def train_call(algebra, op, inputs, attributes, results, place: Place):
     if name not in ROWS or name == "elementwise":
         raise Refusal(f"the reference program has an op {op} that ds-audit does not know")
     row, said = ROWS[name], dict(attributes)
-    for flag, without in (("bias", 2), ("mask", WITHOUT_MASK.get(name)), ("cycled", 6 if name == "lion" else 7)):
+    for flag, without in (("bias", 4 if name == "fp8_matmul" else 2), ("mask", WITHOUT_MASK.get(name)), ("cycled", 6 if name == "lion" else 7)):
         if flag in (row.attributes or ()):
             said[flag] = int(len(inputs) > without)
     if name == "scatter_elements" or name.startswith("cross_entropy"):
