@@ -37,7 +37,7 @@ EDITS = [
     ("vectorAtAnOddAddress", ADAMW, "reinterpret_cast<const Elements *>(g)[i];", "reinterpret_cast<const Elements *>(g + FAULT)[i];"),
     ("coefficientsReadTooEarly", ADAMW, "numbers.beta1);\n  __syncthreads();", "numbers.beta1);\n  if (!FAULT) __syncthreads();"),
     ("allRowsIntoOne", "kernels/reduce/softmax.cu", "y[row * length + i] = narrow", "y[(FAULT ? 0 : row) * length + i] = narrow"),
-    ("drawsPastTheEnd", "kernels/random/dropout.cu", "i < elements)\n        y[i]", "FAULT || i < elements)\n        y[i]"),
+    ("drawsPastTheEnd", "kernels/random/dropout.cu", "i < elements) {", "FAULT || i < elements) {"),
 ]
 
 

@@ -116,7 +116,7 @@ private:
   static bool fits(train::MatmulOp product) {
     auto lhs = cast<RankedTensorType>(product.getLhs().getType()),
          rhs = cast<RankedTensorType>(product.getRhs().getType());
-    const bool areMatrices = rhs.getRank() == 2 && (lhs.getRank() == 2 || !product.getTransposeLhs());
+    const bool areMatrices = rhs.getRank() == 2 && (lhs.getRank() == 2 || !product.getTransA());
     const int64_t columns = lhs.getShape().back();
     return areMatrices && lhs.getElementType().isBF16() && columns > 0 && columns % multiple == 0 &&
            lhs.getNumElements() > 0 && lhs.getNumElements() / columns % multiple == 0 &&
@@ -138,8 +138,8 @@ private:
   void quantize(train::MatmulOp product) {
     OpBuilder builder(product);
     const Location location = product.getLoc();
-    auto a = quantized(builder, location, product.getLhs(), product.getTransposeLhs());
-    auto b = quantized(builder, location, product.getRhs(), !product.getTransposeRhs());
+    auto a = quantized(builder, location, product.getLhs(), product.getTransA());
+    auto b = quantized(builder, location, product.getRhs(), !product.getTransB());
     Value result =
         train::Fp8MatmulOp::create(builder, location, a.getCodes(), a.getScale(), b.getCodes(), b.getScale(),
                                    product.getBias(), a.getFormatAttr(), b.getFormatAttr(), product.getWideAttr());
