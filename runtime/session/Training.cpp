@@ -364,7 +364,7 @@ void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop)
       endOfData(done, observer, stop);
       break;
     }
-    if (const std::string note = data_->noteOfUnread(*samples->data); !note.empty())
+    if (const std::string note = data_->arrives() ? data_->noteOfUnread(*samples->data) : ""; !note.empty())
       observer.noted(note.c_str());
     step(++done, *samples, observer);
     const bool more = done < steps_ || evaluationIsDue(done); // the export looks for itself
@@ -399,7 +399,7 @@ void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop)
 
 /// Of the step after so many, which is where a run may wait for its data.
 std::optional<ArrivingData::Samples> Training::samplesOf(uint64_t stepsDone, const std::atomic<bool> &stop) const {
-  if (dataArrives(options_))
+  if (data_->arrives())
     now(HostState::Awaits, "waits for the name of a data file on stdin after step", stepsDone);
   return data_->samplesOf(stepsDone, [&] { return stop || timeIsUp(); });
 }

@@ -33,6 +33,8 @@ public:
   const Dataset *training() const { return data_.get(); }
   /// nullptr where the run does not evaluate.
   const Dataset *evaluation() const { return evaluation_.get(); }
+  /// Whether samples come while the run goes on.
+  bool arrives() const { return arriving_ != nullptr; }
   /// Steps of the training, those done before it was resumed included, or untilEnd.
   uint64_t steps() const;
   /// Where --steps needs more samples than the data has: how often it is gone through, in a sentence; else empty. That

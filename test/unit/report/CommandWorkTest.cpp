@@ -40,6 +40,7 @@ void addProduct(Routine &routine, DType dtype) {
 Plan twoProducts() {
   Plan plan;
   Role &role = *plan.add_roles();
+  role.add_queues()->set_kind(Queue::COMPUTE);
   Routine &routine = *role.add_routines();
   addProduct(routine, DTYPE_BF16);
   addProduct(routine, DTYPE_F32);
@@ -93,7 +94,7 @@ TEST(CommandWork, WhatIsReadAndWrittenMovesTwice) {
 }
 
 /// Of an H100 by models/machines/h100x8.json.
-constexpr ds::Rates h100{3e12, 1.25e-6, 54e12, 395e12, 790e12, 265e12, 132};
+constexpr ds::Rates h100{3e12, 1.25e-6, 54e12, 395e12, 790e12, 1580e12, 265e12, 132};
 
 /// TFLOP/s of a product in 16 bits, in whole ones.
 int rateOf(ProductShape shape) {
