@@ -34,20 +34,21 @@ SANITIZER_ENVIRONMENT = {
     "dev": {},
     "cuda": {},
 }
+COMPLAINT = re.compile(r": Failure$|Sanitizer|runtime error:|^E  |^FAILED|FAIL:|\[  FAILED  \]")
 
 
 class Totals:
-    """passed, failed, skipped; and the names of steps that failed."""
+    """passed, failed, skipped; and of each step that failed its name and why."""
 
     def __init__(self):
         self.counts = [0, 0, 0]
-        self.broken = []
+        self.broken = {}
 
     def add(self, name, counts, seconds, output):
         self.counts = [a + b for a, b in zip(self.counts, counts)]
         print(f"{name}: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped ({seconds:.0f} s)", flush=True)
         if counts[1]:
-            self.broken.append(name)
+            self.broken[name] = first_complaint(output)
             print(output[-6000:], flush=True)
 
 
@@ -56,6 +57,13 @@ def run(arguments, **environment):
     done = subprocess.run([str(a) for a in arguments], cwd=ROOT, env={**os.environ, **environment}, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
     return done.returncode, done.stdout, time.monotonic() - begin
+
+
+def first_complaint(output):
+    """The lines of a runner's output from where it first says that something is wrong, which its last lines often do not say."""
+    lines = output.splitlines()
+    first = next((i for i, line in enumerate(lines) if COMPLAINT.search(line)), max(0, len(lines) - 12))
+    return "\n".join("    " + line[:200] for line in lines[first:first + 12])
 
 
 def number(pattern, text):
@@ -186,8 +194,8 @@ def main():
         run_release(totals)
     else:
         run_everything(totals)
-    for name in totals.broken:
-        print(f"failed: {name}")
+    for name, why in totals.broken.items():
+        print(f"failed: {name}\n{why}")
     print("{} passed, {} failed, {} skipped".format(*totals.counts))
     sys.exit(1 if totals.counts[1] else 0)
 

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace shim {
@@ -152,7 +153,8 @@ void enqueue(ncclComm &one) {
     (void)one.fail(ncclUnhandledCudaError, lastSentenceOfThread());
 }
 
-/// A first call with a peer makes a connection, for which both hosts must have made it; then the stream is given it.
+/// A first call with a peer makes a connection, for which both hosts must have made it; then a thread of NCCL's gives
+/// the stream what was called, into a capture too.
 void lookAtEnqueueing(ncclComm &one) {
   const uint64_t peers = NcclKernel(one, one.operations, false).peers();
   if ((peers & ~one.connected) != 0) {
@@ -162,7 +164,7 @@ void lookAtEnqueueing(ncclComm &one) {
     one.connected |= peers;
   }
   if (one.looks-- <= 0)
-    enqueue(one);
+    std::thread([&one] { enqueue(one); }).join(); // NCCL's own: the caller's device and errors are not this thread's
 }
 
 void lookAtJoining(ncclComm &one) {
