@@ -3,8 +3,6 @@
 #include "kernels/cuda/CudaKernels.h"
 #include "test/shim/ShimAccelerator.h"
 
-#include <cstdlib>
-
 namespace ds::kernels::test {
 
 namespace {
@@ -17,6 +15,7 @@ Invocation attentionIn(DType dtype) {
 
 TEST(Fallback, IsCounted) {
   const WithCudnn none(false);
+  const Strictly leniently(false);
   const int64_t before = cuda::fallbacks();
   (void)cudaKernels().find("attention")(attentionIn(DType::BF16), {});
   (void)cudaKernels().find("attention")(attentionIn(DType::F16), {});
@@ -29,7 +28,7 @@ TEST(Fallback, IsCounted) {
 
 TEST(Fallback, IsAnErrorWhereSoAsked) {
   const WithCudnn none(false);
-  ::setenv("DS_CUDA_STRICT", "1", 1);
+  const Strictly strictly(true);
   EXPECT_NO_THROW((void)cudaKernels().find("attention")(attentionIn(DType::F32), {}));
   try {
     (void)cudaKernels().find("attention")(attentionIn(DType::BF16), {});
@@ -39,7 +38,6 @@ TEST(Fallback, IsAnErrorWhereSoAsked) {
                  "kernel 'attention' in bfloat16: cuDNN has nothing for it, first for an operand of shape "
                  "[1, 2, 4, 8]; without DS_CUDA_STRICT=1 our own slower kernel runs it");
   }
-  ::unsetenv("DS_CUDA_STRICT");
 }
 
 TEST(Fallback, IsNotForAMaskOfKeys) { // as BERT has it

@@ -3,9 +3,27 @@
 
 #include "test/unit/kernels/Harness.h"
 
+#include <cstdlib>
 #include <optional>
+#include <string>
 
 namespace ds::kernels::test {
+
+/// Whether a kernel of our own in a library's place is an error (DS_CUDA_STRICT), as long as this lives.
+class Strictly {
+public:
+  explicit Strictly(bool is) {
+    if (const char *before = std::getenv(variable))
+      before_ = before;
+    ::setenv(variable, is ? "1" : "0", 1);
+  }
+  ~Strictly() { ::setenv(variable, before_.c_str(), 1); } // "" is as if it was not set
+  Strictly(const Strictly &) = delete;
+
+private:
+  static constexpr const char *variable = "DS_CUDA_STRICT";
+  std::string before_;
+};
 
 /// A device with kernels of its own. Where a test binary sets one, Harness.h compares its kernels, not the CPU's, with
 /// the references: the same cases judge every device.

@@ -1,6 +1,7 @@
 // Kernels on floats of 16 bits against the references, which compute in float32 and round once: on a GPU they are types
 // of their own.
 #include "kernels/Numbers.h"
+#include "test/unit/kernels/Accelerator.h"
 #include "test/unit/kernels/Program.h"
 
 #include <array>
@@ -86,28 +87,55 @@ TEST_P(HalfKernels, MatmulEpilogues) {
   }
 }
 
+/// Attention of [1, heads, queries, depth], k and v of `groups` heads, and its gradients, with each kind of mask.
+void checkAttention(DType half, double lastPlace, int64_t heads, int64_t groups, int64_t queries, int64_t depth) {
+  for (const Shape &mask : {Shape{}, Shape{queries, queries}, Shape{1, 1, 1, queries}}) {
+    const bool masked = !mask.empty();
+    Random random{uint64_t(depth)};
+    const Shape q = {1, heads, queries, depth}, k = {1, groups, queries, depth}, rows = {1, heads, queries};
+    const Attributes attributes = {{"scale", 0.125}, {"causal", int64_t(!masked)}, {"mask", int64_t(masked)}};
+    std::vector<Buffer> operands = {random.buffer(half, q), random.buffer(half, k), random.buffer(half, k)};
+    if (masked)
+      operands.push_back(random.buffer(half, mask));
+    const size_t out = operands.size();
+    operands.emplace_back(type(half, q));
+    operands.emplace_back(type(wide, rows));
+    std::vector<Buffer> forward =
+        expectMatchesReference("attention", operands, attributes, {out, out + 1}, {2 * lastPlace, 1e-3});
+    forward.erase(forward.begin() + long(out) + 2, forward.end());
+    forward.insert(forward.begin(), random.buffer(half, q));
+    for (const Shape &shape : {q, k, k})
+      forward.emplace_back(type(half, shape));
+    expectMatchesReference("attention_grad", forward, attributes, {out + 3, out + 4, out + 5}, {2 * lastPlace, 2e-3});
+  }
+}
+
 TEST_P(HalfKernels, AttentionAndItsGradients) {
-  for (const auto &[heads, groups, queries, depth] :
-       std::vector<std::array<int64_t, 4>>{{2, 2, 40, 64}, {4, 2, 33, 128}, {2, 1, 5, 7}})
-    for (const Shape &mask : {Shape{}, Shape{queries, queries}, Shape{1, 1, 1, queries}}) {
-      const bool masked = !mask.empty();
-      Random random{uint64_t(depth)};
-      const Shape q = {1, heads, queries, depth}, k = {1, groups, queries, depth}, rows = {1, heads, queries};
-      const Attributes attributes = {{"scale", 0.125}, {"causal", int64_t(!masked)}, {"mask", int64_t(masked)}};
-      std::vector<Buffer> operands = {random.buffer(half, q), random.buffer(half, k), random.buffer(half, k)};
-      if (masked)
-        operands.push_back(random.buffer(half, mask));
-      const size_t out = operands.size();
-      operands.emplace_back(type(half, q));
-      operands.emplace_back(type(wide, rows));
-      std::vector<Buffer> forward =
-          expectMatchesReference("attention", operands, attributes, {out, out + 1}, {2 * lastPlace, 1e-3});
-      forward.erase(forward.begin() + long(out) + 2, forward.end());
-      forward.insert(forward.begin(), random.buffer(half, q));
-      for (const Shape &shape : {q, k, k})
-        forward.emplace_back(type(half, shape));
-      expectMatchesReference("attention_grad", forward, attributes, {out + 3, out + 4, out + 5}, {2 * lastPlace, 2e-3});
-    }
+  checkAttention(half, lastPlace, 2, 2, 40, 64);
+  checkAttention(half, lastPlace, 4, 2, 33, 128);
+  checkAttention(half, lastPlace, 2, 1, 6, 8);
+}
+
+/// A head's size is a multiple of 8 for cuDNN: on a GPU our own kernels run others, which DS_CUDA_STRICT=1 refuses.
+TEST_P(HalfKernels, AttentionOfOddHeadsIsOurOwn) {
+  if (Accelerator *gpu = Accelerator::instance()) {
+    const Strictly strictly(true);
+    const TensorType q{half, {1, 2, 5, 7}}, k{half, {1, 1, 5, 7}}, lse{wide, {1, 2, 5}};
+    const Attributes attributes = {{"scale", 0.125}, {"causal", int64_t(1)}, {"mask", int64_t(0)}};
+    Invocation backward{"attention_grad", {q, q, k, k, q, lse, q, k, k}, attributes};
+    backward.operands.push_back({DType::U8, {workspaceBytes(backward, {.device = gpu->device()})}});
+    for (const Invocation &call : {Invocation{"attention", {q, k, k, q, lse}, attributes}, backward})
+      try {
+        (void)gpu->kernels().find(call.kernel)(call, {});
+        ADD_FAILURE() << call.kernel << " was not refused";
+      } catch (const Error &error) {
+        EXPECT_EQ(error.what(), "kernel '" + call.kernel + "' in " + std::string(name(half)) +
+                                    ": cuDNN has nothing for it, first for an operand of shape [1, 2, 5, 7]; without "
+                                    "DS_CUDA_STRICT=1 our own slower kernel runs it");
+      }
+  }
+  const Strictly leniently(false);
+  checkAttention(half, lastPlace, 2, 1, 5, 7);
 }
 
 TEST_P(HalfKernels, NormsSoftmaxAndLosses) {
