@@ -1,6 +1,8 @@
 //===- BufferUses.cpp - when a routine uses which buffers -------------------===//
 #include "compiler/analysis/BufferUses.h"
 
+#include "compiler/analysis/Routines.h"
+
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -91,14 +93,14 @@ BufferUses::BufferUses(plan::RoleOp role) {
     addRoutine(routine);
   for (auto program : role.getOps<plan::ProgramOp>())
     if (program.getName() == "step")
-      addWaits(program);
+      addWaits(program, Routines(role));
 }
 
 /// Uses up to the waits of later routines.
-void BufferUses::addWaits(plan::ProgramOp step) {
+void BufferUses::addWaits(plan::ProgramOp step, const Routines &byName) {
   llvm::SetVector<Operation *> routines; // in the order of their first calls
   for (auto call : step.getOps<plan::CallOp>())
-    routines.insert(SymbolTable::lookupNearestSymbolFrom(step, call.getRoutineAttr()));
+    routines.insert(byName.of(call));
   SmallVector<plan::CommandOpInterface> waiting; // of routines before
   for (Operation *op : routines) {
     auto routine = cast<plan::RoutineOp>(op);

@@ -11,6 +11,8 @@
 
 namespace ds {
 
+class Routines;
+
 /// Whether two commands touch the same bytes, one of them writing.
 bool conflict(plan::CommandOpInterface a, plan::CommandOpInterface b);
 
@@ -40,7 +42,7 @@ public:
 
 private:
   void addRoutine(plan::RoutineOp routine);
-  void addWaits(plan::ProgramOp step);
+  void addWaits(plan::ProgramOp step, const Routines &byName);
   void add(plan::RoutineOp routine, mlir::Operation *buffer, const CommandSpan &span);
 
   llvm::DenseMap<mlir::Operation *, Spans> byRoutine_; // looked up

@@ -9,6 +9,7 @@
 #include "compiler/scheduling/RepeatedOffsets.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -34,11 +35,9 @@ public:
   }
   void mirror(size_t size) {
     for (size_t a = 0; a < size; ++a)
-      for (size_t b = 0; b < a; ++b)
-        if (meet(a, b) || meet(b, a)) {
-          bits_[a * words_ + b / 64] |= uint64_t(1) << (b % 64);
-          bits_[b * words_ + a / 64] |= uint64_t(1) << (a % 64);
-        }
+      for (size_t w = 0; w < words_; ++w)
+        for (uint64_t rest = bits_[a * words_ + w]; rest != 0; rest &= rest - 1)
+          bits_[(w * 64 + size_t(std::countr_zero(rest))) * words_ + a / 64] |= uint64_t(1) << (a % 64);
   }
 
 private:

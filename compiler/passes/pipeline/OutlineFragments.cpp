@@ -405,7 +405,7 @@ private:
 
   /// Whether a rank whose fragments name `named` runs this op of the update: not that of a parameter, nor what becomes
   /// its state, nor the average of a loss, that others have.
-  static bool isOfRank(Operation *op, const llvm::DenseSet<StringAttr> &named) {
+  bool isOfRank(Operation *op, const llvm::DenseSet<StringAttr> &named) const {
     if (const std::optional<StringAttr> parameter = updatedParameter(op))
       return named.contains(*parameter);
     for (Operation *user : op->getUsers())
@@ -416,7 +416,7 @@ private:
     auto store = dyn_cast<train::StoreOp>(op);
     if (!store)
       return true;
-    auto variable = SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(op, store.getVariableAttr());
+    auto variable = symbols_->lookup<train::VariableOp>(store.getVariable());
     if (variable.getOf()) // a gradient that the next step's update reads
       return named.contains(variable.getOfAttr().getAttr());
     return store.getVariable() != lossMetric || named.contains(store.getVariableAttr().getAttr());

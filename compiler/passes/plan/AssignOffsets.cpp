@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/BufferUses.h"
+#include "compiler/analysis/Routines.h"
 #include "compiler/passes/plan/Passes.h"
 #include "compiler/passes/plan/RoleSteps.h"
 #include "compiler/passes/plan/SlotLayout.h"
@@ -94,6 +95,7 @@ void findKinds(Axis &axis) {
 
 SmallVector<Axis> layOut(plan::RoleOp role) {
   SmallVector<Axis> axes;
+  const Routines routines(role);
   int64_t time = 0;
   for (auto program : role.getOps<plan::ProgramOp>()) {
     Axis axis{program, time, time, {}, {}};
@@ -104,7 +106,7 @@ SmallVector<Axis> layOut(plan::RoleOp role) {
       axis.calls.push_back({size_t(it - calls.begin()), int64_t(call.getMicrobatch())});
     }
     for (auto &[name, span] : calls) {
-      auto routine = SymbolTable::lookupNearestSymbolFrom<plan::RoutineOp>(program, FlatSymbolRefAttr::get(name));
+      plan::RoutineOp routine = routines.named(name);
       const int64_t commands = llvm::range_size(routine.getBody().front());
       axis.segments.push_back({routine, time, commands, span.first, span.second});
       time += commands;
@@ -127,12 +129,33 @@ public:
         noteUses(index, segment);
   }
 
-  LogicalResult run() {
-    for (auto arena : role_.getOps<plan::ArenaOp>())
-      if (failed(place(arena)))
+  LogicalResult find() {
+    for (auto arena : role_.getOps<plan::ArenaOp>()) {
+      FailureOr<ArenaLayout> layout = place(arena);
+      if (failed(layout))
         return failure();
-    setLives();
+      layouts_.emplace_back(arena, *std::move(layout));
+    }
     return success();
+  }
+
+  /// Of all arenas.
+  int64_t bytes() const {
+    int64_t bytes = 0;
+    for (const auto &[arena, layout] : layouts_)
+      bytes += layout.bytes;
+    return bytes;
+  }
+
+  void set() {
+    for (auto &[arena, layout] : layouts_) {
+      Builder builder(arena.getContext());
+      for (auto &[buffer, offsets] : layout.offsets)
+        setOffsets(buffer, offsets, builder);
+      arena.setBytesAttr(builder.getI64IntegerAttr(layout.bytes));
+      arena.setPeakLiveBytesAttr(builder.getI64IntegerAttr(layout.peak));
+    }
+    setLives();
   }
 
 private:
@@ -164,21 +187,14 @@ private:
     return buffer.getSlots() > 1 ? llvm::alignTo(buffer.getBytes(), alignment) : 0;
   }
 
-  LogicalResult place(plan::ArenaOp arena) {
+  FailureOr<ArenaLayout> place(plan::ArenaOp arena) {
     const bool stateFirst = role_->getParentOp()->hasAttr(stateFirstAttribute);
     FailureOr<ArenaLayout> layout = layOutRoutines(arena, stateFirst);
-    if (failed(layout))
-      return failure();
-    if (overlapping_ && !stateFirst)
+    if (succeeded(layout) && overlapping_ && !stateFirst)
       if (std::optional<ArenaLayout> bySlot =
               SlotLayout(role_, commands_, arena, alignmentOf(arena)).find(layout->bytes))
         layout = std::move(*bySlot);
-    Builder builder(arena.getContext());
-    for (auto &[buffer, offsets] : layout->offsets)
-      setOffsets(buffer, offsets, builder);
-    arena.setBytesAttr(builder.getI64IntegerAttr(layout->bytes));
-    arena.setPeakLiveBytesAttr(builder.getI64IntegerAttr(layout->peak));
-    return success();
+    return layout;
   }
 
   static void setOffsets(plan::BufferOp buffer, ArrayRef<int64_t> offsets, Builder &builder) {
@@ -385,13 +401,22 @@ private:
   int64_t alignment_;
   llvm::MapVector<Operation *, Spans> uses_;
   BufferUses commands_;
+  SmallVector<std::pair<plan::ArenaOp, ArenaLayout>> layouts_;
   // Whether values of several micro-batches are held at once, or not all end in one routine.
   bool overlapping_ = false;
 };
 
 } // namespace
 
-LogicalResult ds::assignOffsets(plan::RoleOp role, int64_t alignment) { return RoleOffsets(role, alignment).run(); }
+FailureOr<bool> ds::assignOffsets(plan::RoleOp role, int64_t alignment, int64_t below) {
+  RoleOffsets offsets(role, alignment);
+  if (failed(offsets.find()))
+    return failure();
+  if (offsets.bytes() >= below)
+    return false;
+  offsets.set();
+  return true;
+}
 
 namespace {
 struct AssignOffsets : ds::impl::AssignOffsetsBase<AssignOffsets> {

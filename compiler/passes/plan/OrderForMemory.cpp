@@ -207,11 +207,9 @@ LogicalResult ds::orderForMemory(plan::RoleOp role, int64_t alignment) {
   }
   if (changed.empty())
     return success();
-  if (failed(assignOffsets(role, alignment)))
-    return failure();
-  if (*arenaBytes(role) < *before)
-    return success();
-  for (RoutineProblem &commands : changed)
-    commands.restore();
-  return assignOffsets(role, alignment);
+  const FailureOr<bool> isSmaller = assignOffsets(role, alignment, *before);
+  if (succeeded(isSmaller) && !*isSmaller)
+    for (RoutineProblem &commands : changed)
+      commands.restore();
+  return isSmaller;
 }

@@ -33,6 +33,7 @@
 #include "compiler/analysis/BufferUses.h"
 #include "compiler/analysis/Cost.h"
 #include "compiler/analysis/InFlight.h"
+#include "compiler/analysis/Routines.h"
 #include "compiler/passes/plan/Passes.h"
 #include "compiler/passes/plan/RoleSteps.h"
 #include "dialects/Plan/Plan.h"
@@ -210,12 +211,13 @@ private:
 
   /// The routines of the step, and its starts: those of phase begin whose events count all micro-batches at once.
   void noteCalls() {
+    const Routines routines(role_);
     for (auto program : role_.getOps<plan::ProgramOp>())
       for (auto call : program.getOps<plan::CallOp>())
         if (program.getName() == "step") {
           const int64_t microbatch = int64_t(call.getMicrobatch());
           lastMicrobatch_ = std::max(lastMicrobatch_, microbatch);
-          lastMicrobatches_[SymbolTable::lookupNearestSymbolFrom(program, call.getRoutineAttr())] = microbatch;
+          lastMicrobatches_[routines.of(call)] = microbatch;
         }
     for (auto [place, call] : llvm::enumerate(lastMicrobatches_)) {
       places_[call.first] = place;

@@ -4,6 +4,7 @@
 #include "dialects/Plan/Plan.h"
 
 #include <cstdint>
+#include <limits>
 
 namespace ds {
 
@@ -15,8 +16,10 @@ void orderQueues(plan::RoleOp role, double patience);
 /// that plans of one model for several lengths have their state in one place.
 inline constexpr llvm::StringLiteral stateFirstAttribute = "plan.state_first";
 
-/// ds-assign-offsets: offsets and lives of buffers, bytes of arenas. `alignment` is a power of two.
-mlir::LogicalResult assignOffsets(plan::RoleOp role, int64_t alignment);
+/// ds-assign-offsets: offsets and lives of buffers, bytes of arenas, if these are fewer than `below` together; whether
+/// they were. `alignment` is a power of two.
+mlir::FailureOr<bool> assignOffsets(plan::RoleOp role, int64_t alignment,
+                                    int64_t below = std::numeric_limits<int64_t>::max());
 
 /// ds-order-for-memory: of a role with offsets, another order of commands if its arenas are smaller with it.
 mlir::LogicalResult orderForMemory(plan::RoleOp role, int64_t alignment);

@@ -1,6 +1,8 @@
 //===- SlotLayout.cpp - an offset for every slot of every buffer ------------===//
 #include "compiler/passes/plan/SlotLayout.h"
 
+#include "compiler/analysis/Routines.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -19,8 +21,9 @@ SlotLayout::SlotLayout(plan::RoleOp role, const BufferUses &uses, plan::ArenaOp 
     }
   for (auto routine : role.getOps<plan::RoutineOp>())
     joinStage(uses_.of(routine));
+  const Routines routines(role);
   for (auto program : role.getOps<plan::ProgramOp>())
-    addProgram(program);
+    addProgram(program, routines);
 }
 
 /// Values of micro-batches that a routine uses are of one stage, as are those of routines that share one.
@@ -48,11 +51,11 @@ bool SlotLayout::livesThroughout(plan::BufferOp buffer) const {
   return buffer.getScope() == plan::Scope::Plan || uses_.isMessage(buffer) || uses_.isFed(buffer);
 }
 
-void SlotLayout::addProgram(plan::ProgramOp program) {
+void SlotLayout::addProgram(plan::ProgramOp program, const Routines &routines) {
   const int64_t begin = end_;
   std::vector<std::vector<Life>> lives(copies_.size());
   for (auto call : program.getOps<plan::CallOp>()) {
-    auto routine = SymbolTable::lookupNearestSymbolFrom<plan::RoutineOp>(program, call.getRoutineAttr());
+    plan::RoutineOp routine = routines.of(call);
     for (const auto &[op, span] : uses_.of(routine)) {
       const auto index = indexOf_.find(op);
       auto buffer = cast<plan::BufferOp>(op);

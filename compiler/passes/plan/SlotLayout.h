@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/analysis/BufferUses.h"
+#include "compiler/analysis/Routines.h"
 #include "compiler/scheduling/RepeatedOffsets.h"
 #include "dialects/Plan/Plan.h"
 
@@ -46,7 +47,7 @@ private:
     bool blocks = false;
   };
 
-  void addProgram(plan::ProgramOp program);
+  void addProgram(plan::ProgramOp program, const Routines &routines);
   void joinStage(const BufferUses::Spans &uses);
   size_t stageOf(size_t copies) const;
   static void addLives(Copies &copies, llvm::ArrayRef<Life> lives);
