@@ -114,14 +114,27 @@ public:
     return call.with("axis", int64_t(op.getAxis())).call(op);
   }
 
-  /// A norm or its gradient, whose kernel sees rows of as many columns as `scale` has elements.
+  /// A norm or its gradient.
   template <typename OpTy> KernelCall rowWise(OpTy op) const {
     auto writer = writerOf(op);
     if constexpr (std::is_same_v<OpTy, LayerNormOp> || std::is_same_v<OpTy, RmsNormOp>)
       writer.with("epsilon", op.getEpsilon());
     else if (op.getResidual())
       writer.with("residual", true);
-    KernelCall call = writer.call(op);
+    return inRows(op, writer.call(op));
+  }
+
+  /// A norm that adds two rows first.
+  template <kernels::KernelName kernel, typename OpTy> KernelCall normOfSum(OpTy op) const {
+    KernelWriter<kernel> writer(op->getContext());
+    writer.with("epsilon", op.getEpsilon()).with("residual", true);
+    if (op.getRounded())
+      writer.with("rounded", true);
+    return inRows(op, writer.call(op));
+  }
+
+  /// The kernel of a norm sees rows of as many columns as `scale` has elements.
+  template <typename OpTy> static KernelCall inRows(OpTy op, KernelCall call) {
     const kernels::CallLayout layout(call.invocation());
     const int64_t columns = cast<RankedTensorType>(op.getScale().getType()).getNumElements();
     for (auto [i, operand] : llvm::enumerate(call.operands)) {
@@ -263,6 +276,8 @@ FailureOr<KernelCall> select(Operation *op, const Selector &select) {
         return call.with("axis", int64_t(o.getAxis())).call(o);
       })
       .Case<LayerNormOp, LayerNormGradOp, RmsNormOp, RmsNormGradOp>([&](auto o) { return select.rowWise(o); })
+      .Case([&](LayerNormOfSumOp o) { return select.normOfSum<"layer_norm">(o); })
+      .Case([&](RmsNormOfSumOp o) { return select.normOfSum<"rms_norm">(o); })
       .Case([&](BatchNormOp o) { return writerOf(o).with("epsilon", o.getEpsilon()).call(o); })
       .Case([&](BatchNormGradOp o) { return writerOf(o).call(o); })
       .Case([&](ConvOp o) { return select.conv(o); })
@@ -273,7 +288,7 @@ FailureOr<KernelCall> select(Operation *op, const Selector &select) {
         auto call = writerOf(o).with("low", o.getLow()).with("interior", o.getInterior());
         return call.with("value", o.getValue()).call(o);
       })
-      .Case<CrossEntropyOp, CrossEntropyGradOp>([&](auto o) { return select.crossEntropy(o); })
+      .Case<CrossEntropyOp, CrossEntropyGradOp, CrossEntropyWithGradOp>([&](auto o) { return select.crossEntropy(o); })
       .Case([&](DropoutOp o) {
         return writerOf(o).with("ratio", o.getRatio()).with("op_id", int64_t(o.getOpId())).call(o);
       })

@@ -83,7 +83,7 @@ struct CompileOptions {
 };
 
 /// Passes without which a plan is right too, only larger or slower.
-inline constexpr std::array<std::string_view, 32> optionalPasses = {
+inline constexpr std::array<std::string_view, 34> optionalPasses = {
     "ds-fold-transposes", "ds-fuse-bias", "ds-regroup-attention", "ds-fold-head-transposes", "ds-pack-heads",
     "ds-regroup-rms-norm", "ds-concat-pads", "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise",
     "ds-elide-copies", "ds-reuse-dying-operands", "ds-order-for-memory", "ds-peel-backward", "ds-advance-updates",
@@ -93,7 +93,7 @@ inline constexpr std::array<std::string_view, 32> optionalPasses = {
     "ds-hoist-gathers", "ds-narrow-gathers", "ds-split-async-collectives",
     // On CUDA.
     "ds-pad-vocabulary", "ds-regroup-gelu", "ds-fuse-gelu", "ds-fuse-bias-gradients", "ds-fuse-residual-gradients",
-    "ds-choose-captured-programs", "ds-compile-elementwise"};
+    "ds-fuse-loss-gradient", "ds-fuse-residual-sums", "ds-choose-captured-programs", "ds-compile-elementwise"};
 
 /// @forward -> the same, smaller: what import leaves to be tidied up.
 void buildSimplifyPipeline(mlir::OpPassManager &, const CompileOptions &);

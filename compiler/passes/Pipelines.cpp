@@ -118,7 +118,11 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   }
   if (options.fusesGelu)
     addOptional(pm, options, createFuseGelu());
+  if (options.device == kernels::Device::Cuda) // a CPU's steps do not wait for memory there
+    addOptional(pm, options, createFuseLossGradient());
   addOptional(pm, options, createFuseElementwise());
+  if (options.device == kernels::Device::Cuda) // which sums are no part of a longer loop
+    addOptional(pm, options, createFuseResidualSums());
   pm.addPass(createOutlineFragments({.splitWeights = pipeline.schedule == "zb-h1" && pipeline.ranks > 1}));
   pm.addPass(createScheduleCalls({.microbatches = options.microbatches, .schedule = pipeline.schedule}));
   buildZeroPipeline(pm, options);

@@ -52,6 +52,23 @@ def Train_CrossEntropyGradOp : Train_PureOp<"cross_entropy_grad"> {
   }];
 }
 
+def Train_CrossEntropyWithGradOp : Train_PureOp<"cross_entropy_with_grad"> {
+  let summary = "cross_entropy and its gradient, of one reading of the logits";
+  let description = [{
+    `loss` and `lse` are train.cross_entropy's, `result` is train.cross_entropy_grad's of the same logits and labels.
+
+    **Constraints**
+    - (cross_entropy_with_grad_c1) those of train.cross_entropy; `gradient` has the type of the loss.
+  }];
+  let arguments = (ins Train_FloatTensor:$logits, Train_IndexTensor:$labels, Train_FloatTensor:$gradient,
+                       I64Attr:$ignore_index, Train_ReductionAttr:$reduction, OptionalAttr<I64Attr>:$classes);
+  let results = (outs Train_FloatTensor:$loss, Train_FloatTensor:$lse, Train_FloatTensor:$result);
+  let assemblyFormat = [{
+    $reduction $logits `,` $labels `,` $gradient `ignore` $ignore_index (`classes` $classes^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
 def Train_LossGradientOp : Train_Op<"loss_gradient", []> {
   let summary = "where the backward pass begins: the gradient of the loss, with every scale in it";
   let description = [{

@@ -47,6 +47,21 @@ def Train_LayerNormOp : Train_PureOp<"layer_norm", [DeclareOpInterfaceMethods<Di
   let assemblyFormat = "$input `,` $scale `,` $shift `epsilon` $epsilon attr-dict `:` functional-type(operands, results)";
 }
 
+def Train_LayerNormOfSumOp : Train_PureOp<"layer_norm_of_sum"> {
+  let summary = "a sum and layer_norm of it";
+  let description = [{
+    `sum = input + residual`, `rounded` to 16 bits where `input` has them, and train.layer_norm's results of that.
+
+    **Constraints**
+    - (layer_norm_of_sum_c1) those of train.layer_norm; `residual` has `input`'s shape, and is f32 for 16 bits.
+  }];
+  let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$scale, Train_FloatTensor:$shift,
+                       Train_FloatTensor:$residual, F64Attr:$epsilon);
+  let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$mean, Train_FloatTensor:$rstd,
+                      Train_FloatTensor:$sum, Optional<Train_FloatTensor>:$rounded);
+  let assemblyFormat = "operands `epsilon` $epsilon attr-dict `:` functional-type(operands, results)";
+}
+
 def Train_LayerNormGradOp : Train_PureOp<"layer_norm_grad"> {
   let summary = "gradients of layer_norm";
   let description = [{
@@ -76,6 +91,20 @@ def Train_RmsNormOp : Train_PureOp<"rms_norm", [DeclareOpInterfaceMethods<Differ
   let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$scale, F64Attr:$epsilon);
   let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$rrms);
   let assemblyFormat = "$input `,` $scale `epsilon` $epsilon attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_RmsNormOfSumOp : Train_PureOp<"rms_norm_of_sum"> {
+  let summary = "a sum and rms_norm of it";
+  let description = [{
+    `sum = input + residual`, `rounded` to 16 bits where `input` has them, and train.rms_norm's results of that.
+
+    **Constraints**
+    - (rms_norm_of_sum_c1) those of train.rms_norm; `residual` has `input`'s shape, and is f32 for 16 bits.
+  }];
+  let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$scale, Train_FloatTensor:$residual,
+                       F64Attr:$epsilon);
+  let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$rrms, Train_FloatTensor:$sum, Optional<Train_FloatTensor>:$rounded);
+  let assemblyFormat = "operands `epsilon` $epsilon attr-dict `:` functional-type(operands, results)";
 }
 
 def Train_RmsNormGradOp : Train_PureOp<"rms_norm_grad"> {

@@ -329,39 +329,6 @@ LogicalResult LogSoftmaxGradOp::inferReturnTypes(MLIRContext *, Where location, 
   return inferSoftmaxGrad(location, adaptor.getOutput(), adaptor.getGradient(), signedAttr(adaptor.getAxis()), types);
 }
 
-/// Whether `scale` is typed like statistics of the trailing dimensions of `input`.
-static bool endsShape(Value input, Value scale) {
-  ArrayRef<int64_t> whole = shapeOf(input), end = shapeOf(scale);
-  return end.size() >= 1 && end.size() <= whole.size() && whole.take_back(end.size()) == end &&
-         statisticsType(tensor(input)).getElementType() == tensor(scale).getElementType();
-}
-
-LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
-  Value input = adaptor.getInput(), scale = adaptor.getScale();
-  if (!endsShape(input, scale) || scale.getType() != adaptor.getShift().getType()) // layer_norm_c1
-    return emitOptionalError(location, "scale ", scale.getType(), " and shift ", adaptor.getShift().getType(),
-                             " must both be the trailing dimensions of ", input.getType());
-  auto rows = tensor(scale).clone(shapeOf(input).drop_back(tensor(scale).getRank())); // layer_norm_c2
-  types.append({input.getType(), rows, rows});
-  return success();
-}
-
-LogicalResult LayerNormGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
-  Value input = adaptor.getInput(), scale = adaptor.getScale();
-  bool fits = endsShape(input, scale) && adaptor.getGradient().getType() == input.getType();
-  if (fits) {
-    auto rows = tensor(scale).clone(shapeOf(input).drop_back(tensor(scale).getRank()));
-    fits = adaptor.getMean().getType() == rows && adaptor.getRstd().getType() == rows;
-  }
-  if (!fits) // layer_norm_grad_c1
-    return emitOptionalError(location, "operands are not those of a layer_norm of ", input.getType(), " with scale ",
-                             scale.getType());
-  if (Value residual = adaptor.getResidual(); residual && residual.getType() != input.getType()) // layer_norm_grad_c2
-    return emitOptionalError(location, "residual ", residual.getType(), " has not the type of input ", input.getType());
-  types.append({input.getType(), scale.getType(), scale.getType()});
-  return success();
-}
-
 LogicalResult DropoutOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
   const double ratio = adaptor.getRatio().convertToDouble();
   if (!(ratio >= 0 && ratio < 1)) // dropout_c1
@@ -397,7 +364,8 @@ static LogicalResult checkClasses(Where location, std::optional<uint64_t> classe
   return success();
 }
 
-LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+/// The types of a loss and of the log of each row's sum.
+template <typename Adaptor> static LogicalResult inferCrossEntropy(Where location, Adaptor adaptor, Types &types) {
   auto logits = tensor(adaptor.getLogits());
   if (logits.getRank() != 2 || shapeOf(adaptor.getLabels()) != logits.getShape().take_front()) // cross_entropy_c1
     return emitOptionalError(location, "logits ", logits, " must be [N, C] and labels ", adaptor.getLabels().getType(),
@@ -406,6 +374,20 @@ LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, Where location, Ad
     return failure();
   RankedTensorType rows = statisticsType(logits).clone(logits.getShape().take_front());
   types.append({rows.clone(ArrayRef<int64_t>{}), rows});
+  return success();
+}
+
+LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  return inferCrossEntropy(location, adaptor, types);
+}
+
+LogicalResult CrossEntropyWithGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  if (failed(inferCrossEntropy(location, adaptor, types)))
+    return failure();
+  if (adaptor.getGradient().getType() != types.front()) // cross_entropy_with_grad_c1
+    return emitOptionalError(location, "gradient ", adaptor.getGradient().getType(), " has not the type of the loss, ",
+                             types.front());
+  types.push_back(adaptor.getLogits().getType());
   return success();
 }
 

@@ -1,4 +1,4 @@
-//===- ShapesNorm.cpp - result types of rms_norm and batch_norm -----------===//
+//===- ShapesNorm.cpp - result types of layer_norm, rms_norm, batch_norm --===//
 #include "dialects/Train/Train.h"
 
 using namespace mlir;
@@ -18,13 +18,67 @@ static RankedTensorType rowsType(RankedTensorType input, RankedTensorType scale)
   return scale.clone(whole.drop_back(end.size()));
 }
 
-LogicalResult RmsNormOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+template <typename Adaptor> static LogicalResult inferLayerNorm(Where location, Adaptor adaptor, Types &types) {
+  auto input = tensor(adaptor.getInput()), scale = tensor(adaptor.getScale());
+  auto rows = rowsType(input, scale);
+  if (!rows || scale != adaptor.getShift().getType()) // layer_norm_c1
+    return emitOptionalError(location, "scale ", scale, " and shift ", adaptor.getShift().getType(),
+                             " must both be the trailing dimensions of ", input);
+  types.append({input, rows, rows}); // layer_norm_c2
+  return success();
+}
+
+/// The type of a sum, behind the norm's results, and of what it is rounded to.
+template <typename Adaptor> static LogicalResult inferSum(Where location, Adaptor adaptor, Types &types) {
+  auto input = tensor(adaptor.getInput()), sum = statisticsType(input);
+  if (adaptor.getResidual().getType() != sum) // layer_norm_of_sum_c1, rms_norm_of_sum_c1
+    return emitOptionalError(location, "residual ", adaptor.getResidual().getType(), " is not ", sum,
+                             ", in which sums of ", input, " are made");
+  types.push_back(sum);
+  if (sum != input)
+    types.push_back(input);
+  return success();
+}
+
+LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  return inferLayerNorm(location, adaptor, types);
+}
+
+LogicalResult LayerNormOfSumOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  if (failed(inferLayerNorm(location, adaptor, types)))
+    return failure();
+  return inferSum(location, adaptor, types);
+}
+
+LogicalResult LayerNormGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  auto input = tensor(adaptor.getInput()), scale = tensor(adaptor.getScale());
+  auto rows = rowsType(input, scale);
+  if (!rows || adaptor.getGradient().getType() != input || adaptor.getMean().getType() != rows ||
+      adaptor.getRstd().getType() != rows) // layer_norm_grad_c1
+    return emitOptionalError(location, "operands are not those of a layer_norm of ", input, " with scale ", scale);
+  if (Value residual = adaptor.getResidual(); residual && residual.getType() != input) // layer_norm_grad_c2
+    return emitOptionalError(location, "residual ", residual.getType(), " has not the type of input ", input);
+  types.append({input, scale, scale});
+  return success();
+}
+
+template <typename Adaptor> static LogicalResult inferRmsNorm(Where location, Adaptor adaptor, Types &types) {
   auto input = tensor(adaptor.getInput()), scale = tensor(adaptor.getScale());
   auto rows = rowsType(input, scale);
   if (!rows) // rms_norm_c1
     return emitOptionalError(location, "scale ", scale, " must be the trailing dimensions of ", input);
   types.append({input, rows}); // rms_norm_c2
   return success();
+}
+
+LogicalResult RmsNormOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  return inferRmsNorm(location, adaptor, types);
+}
+
+LogicalResult RmsNormOfSumOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  if (failed(inferRmsNorm(location, adaptor, types)))
+    return failure();
+  return inferSum(location, adaptor, types);
 }
 
 LogicalResult RmsNormGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {

@@ -2,42 +2,9 @@
 // the rows' losses lie in the workspace and are added by one block. torch.nn.functional.cross_entropy.
 #include "kernels/loss/cross_entropy.cuh"
 
-#include "kernels/reduce/online_softmax.h"
-
 namespace ds::kernels::cuda {
 
 namespace {
-
-/// The largest of a thread's elements of a row, every so many packs, and the sum of their exponentials.
-template <bool packed, typename T> __device__ MaxSum<Sum<T>> ownMaxSum(const T *row, int64_t classes) {
-  using S = Sum<T>;
-  constexpr int width = packOf<T>;
-  MaxSum<S> own;
-  for (int64_t c = int64_t(threadIdx.x) * width; c < classes; c += int64_t(blockDim.x) * packsAtOnce * width) {
-    Pack<T, width> packs[packsAtOnce];
-    S largest = S(-HUGE_VAL), sum = 0;
-#pragma unroll
-    for (int k = 0; k < packsAtOnce; ++k)
-      packs[k] = rowPack<packed>(row, c + int64_t(k) * blockDim.x * width, classes);
-#pragma unroll
-    for (int k = 0; k < packsAtOnce; ++k) {
-      const int64_t first = c + int64_t(k) * blockDim.x * width;
-      if (first + width > classes) // padding, and what lies behind the row
-        for (int j = 0; j < width; ++j)
-          if (first + j >= classes)
-            packs[k].values[j] = narrow<T>(S(-HUGE_VAL));
-      for (int j = 0; j < width; ++j)
-        largest = Larger{}(largest, wide(packs[k].values[j]));
-    }
-    const S base = largest == S(-HUGE_VAL) ? S(0) : largest; // no -inf less -inf: such elements add nothing
-#pragma unroll
-    for (int k = 0; k < packsAtOnce; ++k)
-      for (int j = 0; j < width; ++j)
-        sum += std::exp(wide(packs[k].values[j]) - base);
-    own = MaxSum<S>::combined(own, {largest, sum});
-  }
-  return own;
-}
 
 template <typename T, bool packed>
 __global__ void __launch_bounds__(lossThreads)
@@ -46,36 +13,15 @@ __global__ void __launch_bounds__(lossThreads)
   using S = Sum<T>;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const T *x = logits + row * columns;
-    MaxSum<S> own = ownMaxSum<packed>(x, classes);
-    const auto combine = [](MaxSum<S> a, MaxSum<S> b) { return MaxSum<S>::combined(a, b); };
-    const S largest = blockReduce(own.largest, Larger{}, S(-HUGE_VAL));
-    own = combine(own, {largest, S(0)});
-    const S lse = MaxSum<S>{largest, blockSum(own.sum)}.logSum();
+    const S lse = logSumOfRow<packed>(x, classes);
     if (threadIdx.x != 0)
       continue;
     const int64_t label = labels[row];
+    if (isNoLabel(label, classes, ignored))
+      refuse(label);
     lses[row] = lse;
-    S loss = 0;
-    if (label != ignored) {
-      if (label < 0 || label >= classes)
-        refuse(label);
-      else
-        loss = lse - wide(x[label]);
-    }
-    losses[row] = loss;
+    losses[row] = isClass(label, classes, ignored) ? lse - wide(x[label]) : S(0);
   }
-}
-
-template <typename S>
-__global__ void __launch_bounds__(allRowsThreads)
-    lossKernel(const S *losses, const int64_t *labels, S *loss, int64_t rows, int64_t ignored, bool mean) {
-  S sum = 0;
-  for (int64_t row = threadIdx.x; row < rows; row += blockDim.x)
-    sum += losses[row];
-  sum = blockSum(sum);
-  const int64_t count = countLabels(labels, rows, ignored);
-  if (threadIdx.x == 0)
-    *loss = mean ? sum / S(count) : sum;
 }
 
 } // namespace

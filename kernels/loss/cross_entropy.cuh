@@ -1,4 +1,4 @@
-//===- cross_entropy.cuh - what cross_entropy and its gradient share -----===//
+//===- cross_entropy.cuh - what losses of rows and their gradients share -===//
 #pragma once
 
 #include "kernels/cuda/Launch.cuh"
@@ -6,6 +6,7 @@
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/cuda/Refuse.cuh"
 #include "kernels/loss/cross_entropy_call.h"
+#include "kernels/reduce/online_softmax.h"
 
 #include <algorithm>
 
@@ -39,12 +40,122 @@ template <bool packed, typename T> __device__ Pack<T, packOf<T>> rowPack(const T
   return all;
 }
 
+/// Stores the pack that begins at element `first`, its part before `end`.
+template <bool packed, typename T>
+__device__ void storeRowPack(T *row, int64_t first, int64_t end, const Pack<T, packOf<T>> &values) {
+  if constexpr (packed) {
+    if (first < end)
+      storePack(row, first / packOf<T>, values);
+  } else {
+    for (int j = 0; j < packOf<T>; ++j)
+      if (first + j < end)
+        row[first + j] = values.values[j];
+  }
+}
+
+/// The largest of a thread's elements of a row, every so many packs, and the sum of their exponentials.
+template <bool packed, typename T> __device__ MaxSum<Sum<T>> ownMaxSum(const T *row, int64_t classes) {
+  using S = Sum<T>;
+  constexpr int width = packOf<T>;
+  MaxSum<S> own;
+  for (int64_t c = int64_t(threadIdx.x) * width; c < classes; c += int64_t(blockDim.x) * packsAtOnce * width) {
+    Pack<T, width> packs[packsAtOnce];
+    S largest = S(-HUGE_VAL), sum = 0;
+#pragma unroll
+    for (int k = 0; k < packsAtOnce; ++k)
+      packs[k] = rowPack<packed>(row, c + int64_t(k) * blockDim.x * width, classes);
+#pragma unroll
+    for (int k = 0; k < packsAtOnce; ++k) {
+      const int64_t first = c + int64_t(k) * blockDim.x * width;
+      if (first + width > classes) // padding, and what lies behind the row
+        for (int j = 0; j < width; ++j)
+          if (first + j >= classes)
+            packs[k].values[j] = narrow<T>(S(-HUGE_VAL));
+      for (int j = 0; j < width; ++j)
+        largest = Larger{}(largest, wide(packs[k].values[j]));
+    }
+    const S base = largest == S(-HUGE_VAL) ? S(0) : largest; // no -inf less -inf: such elements add nothing
+#pragma unroll
+    for (int k = 0; k < packsAtOnce; ++k)
+      for (int j = 0; j < width; ++j)
+        sum += std::exp(wide(packs[k].values[j]) - base);
+    own = MaxSum<S>::combined(own, {largest, sum});
+  }
+  return own;
+}
+
+/// The log of the sum of exponentials of a row, for every thread of a block.
+template <bool packed, typename T> __device__ Sum<T> logSumOfRow(const T *row, int64_t classes) {
+  using S = Sum<T>;
+  const MaxSum<S> own = ownMaxSum<packed>(row, classes);
+  const S largest = blockReduce(own.largest, Larger{}, S(-HUGE_VAL));
+  return MaxSum<S>{largest, blockSum(MaxSum<S>::combined(own, {largest, S(0)}).sum)}.logSum();
+}
+
+inline __device__ bool isClass(int64_t label, int64_t classes, int64_t ignored) {
+  return label != ignored && label >= 0 && label < classes;
+}
+inline __device__ bool isNoLabel(int64_t label, int64_t classes, int64_t ignored) {
+  return label != ignored && !isClass(label, classes, ignored);
+}
+
+/// `x` and `dx` may be the same memory: a thread reads an element before it writes that one. Rows without a label
+/// get 0, and so does padding.
+template <bool packed, typename T>
+__device__ void gradientOfRow(const T *x, Sum<T> lse, int64_t label, Sum<T> factor, T *dx, int64_t columns,
+                              int64_t classes, int64_t ignored) {
+  using S = Sum<T>;
+  constexpr int width = packOf<T>;
+  for (int64_t c = int64_t(threadIdx.x) * width; c < columns; c += int64_t(blockDim.x) * packsAtOnce * width) {
+    Pack<T, width> packs[packsAtOnce];
+#pragma unroll
+    for (int k = 0; k < packsAtOnce; ++k)
+      packs[k] = rowPack<packed>(x, c + int64_t(k) * blockDim.x * width, columns);
+#pragma unroll
+    for (int k = 0; k < packsAtOnce; ++k) {
+      const int64_t first = c + int64_t(k) * blockDim.x * width;
+      for (int j = 0; j < width; ++j) {
+        const S probability = std::exp(wide(packs[k].values[j]) - lse);
+        packs[k].values[j] =
+            narrow<T>(first + j < classes && label != ignored ? (probability - S(first + j == label)) * factor : S(0));
+      }
+      storeRowPack<packed>(dx, first, columns, packs[k]);
+    }
+  }
+}
+
 /// Labels that are not ignored, for every thread of a block.
 inline __device__ int64_t countLabels(const int64_t *labels, int64_t rows, int64_t ignored) {
   int64_t count = 0;
   for (int64_t row = threadIdx.x; row < rows; row += blockDim.x)
     count += labels[row] != ignored;
   return blockSum(count);
+}
+
+/// What rows of the gradient are multiplied with. Refuses labels that are none.
+template <typename S>
+__global__ void __launch_bounds__(allRowsThreads)
+    scaleKernel(const int64_t *labels, const S *dloss, S *scale, int64_t rows, int64_t classes, int64_t ignored,
+                bool mean, Refuser refuse) {
+  for (int64_t row = threadIdx.x; row < rows; row += blockDim.x)
+    if (isNoLabel(labels[row], classes, ignored))
+      refuse(labels[row]);
+  const int64_t count = countLabels(labels, rows, ignored);
+  if (threadIdx.x == 0)
+    *scale = mean ? *dloss / S(count) : *dloss;
+}
+
+/// The sum or mean of the rows' losses.
+template <typename S>
+__global__ void __launch_bounds__(allRowsThreads)
+    lossKernel(const S *losses, const int64_t *labels, S *loss, int64_t rows, int64_t ignored, bool mean) {
+  S sum = 0;
+  for (int64_t row = threadIdx.x; row < rows; row += blockDim.x)
+    sum += losses[row];
+  sum = blockSum(sum);
+  const int64_t count = countLabels(labels, rows, ignored);
+  if (threadIdx.x == 0)
+    *loss = mean ? sum / S(count) : sum;
 }
 
 inline Refusal labelRefusal(const char *kernel, const CrossEntropyCall &call) {

@@ -8,7 +8,7 @@ void crossEntropyFactors(FactorWriter &to) {
   const Call &call = to.call;
   const Dimensions logits = to.each("logits", FactorKind::Whole);
   if (call.text("reduction") == "sum")
-    to.setKind(logits[0], call.hasOperand("dlogits") ? FactorKind::Pass : FactorKind::Sum);
+    to.setKind(logits[0], call.hasOperand("loss") ? FactorKind::Sum : FactorKind::Pass);
   if (call.hasOperand("dlogits"))
     to.set("dlogits", logits);
   for (const char *name : {"labels", "lse"})

@@ -1,6 +1,7 @@
 // layer_norm, per row of x [rows, cols]:  y = (x - mean) * rstd * gamma + beta,  rstd = 1 / sqrt(var + epsilon).
-// A block takes a row, reads it once (norm_row.cuh), and so y may be the memory of x. With bfloat16 all but x and y is
-// float32. Ba et al. 2016; torch.nn.functional.layer_norm.
+// x is a row or, with a residual, the sum of two, which is written and rounded. A block takes a row, reads it once
+// (norm_row.cuh), and so y may be the memory of x. With bfloat16 all but x and y is float32. Ba et al. 2016;
+// torch.nn.functional.layer_norm.
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/norm/layer_norm_call.h"
 #include "kernels/norm/norm_row.cuh"
@@ -11,12 +12,13 @@ namespace {
 
 template <typename T, int width, int kept>
 __global__ void __launch_bounds__(normRowThreads)
-    layerNormKernel(const T *x, const Sum<T> *gamma, const Sum<T> *beta, T *y, Sum<T> *means, Sum<T> *rstds,
-                    int64_t rows, int64_t cols, Sum<T> epsilon) {
+    layerNormKernel(const T *x, const Sum<T> *residual, const Sum<T> *gamma, const Sum<T> *beta, Sum<T> *sums,
+                    T *rounded, T *y, Sum<T> *means, Sum<T> *rstds, int64_t rows, int64_t cols, Sum<T> epsilon) {
   using S = Sum<T>;
   using Values = Pack<T, width>;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const NormRow<T, width, kept> own(x + row * cols, cols);
+    const NormRow<T, width, kept> own(x + row * cols, cols, residual ? residual + row * cols : nullptr,
+                                      sums ? sums + row * cols : nullptr, rounded ? rounded + row * cols : nullptr);
     S sum = 0, squares = 0;
     own.forEach([&](int64_t, const Values &xs) {
       for (int j = 0; j < width; ++j)
@@ -51,15 +53,19 @@ std::unique_ptr<Kernel> makeLayerNorm(const Invocation &invocation, const BuildO
     using S = Sum<T>;
     return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {
       const auto *x = at<const T>(operands, 0);
+      const auto *residual = call.residual ? at<const S>(operands, call.residual) : nullptr;
       const auto *gamma = at<const S>(operands, 1), *beta = at<const S>(operands, 2);
-      auto *y = at<T>(operands, 3);
+      auto *sums = call.rounded ? at<S>(operands, call.sum) : nullptr;
+      auto *rounded = call.residual ? at<T>(operands, call.rounded ? call.rounded : call.sum) : nullptr;
+      auto *y = at<T>(operands, call.y);
       if (call.rows > 0)
-        withNormRow<T>(
-            inPacks<T>(call.cols, {x, gamma, beta, y}), call.cols, [&](auto width, auto kept, unsigned threads) {
-              launch<layerNormKernel<T, width(), kept()>>(blocksFor(call.rows, 1), threads, streamOf(context), x, gamma,
-                                                          beta, y, at<S>(operands, 4), at<S>(operands, 5), call.rows,
-                                                          call.cols, S(call.epsilon));
-            });
+        withNormRow<T>(inPacks<T>(call.cols, {x, residual, gamma, beta, sums, rounded, y}), call.cols,
+                       [&](auto width, auto kept, unsigned threads) {
+                         launch<layerNormKernel<T, width(), kept()>>(
+                             blocksFor(call.rows, 1), threads, streamOf(context), x, residual, gamma, beta, sums,
+                             rounded, y, at<S>(operands, call.y + 1), at<S>(operands, call.y + 2), call.rows, call.cols,
+                             S(call.epsilon));
+                       });
     });
   });
 }

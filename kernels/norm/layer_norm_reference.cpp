@@ -15,8 +15,8 @@ public:
     const int64_t cols = call_.cols;
     const auto *gamma = static_cast<const T *>(operands[1]), *beta = static_cast<const T *>(operands[2]);
     for (int64_t row = 0; row < call_.rows; ++row) {
-      const T *x = static_cast<const T *>(operands[0]) + row * cols;
-      T *y = static_cast<T *>(operands[3]) + row * cols;
+      const T *x = call_.normalizedRow<T>(operands, row);
+      T *y = static_cast<T *>(operands[call_.y]) + row * cols;
       double mean = 0, variance = 0;
       for (int64_t i = 0; i < cols; ++i)
         mean += x[i];
@@ -26,8 +26,8 @@ public:
       const double rstd = 1 / std::sqrt(variance / double(cols) + call_.epsilon);
       for (int64_t i = 0; i < cols; ++i)
         y[i] = T((x[i] - mean) * rstd * gamma[i] + beta[i]);
-      static_cast<T *>(operands[4])[row] = T(mean);
-      static_cast<T *>(operands[5])[row] = T(rstd);
+      static_cast<T *>(operands[call_.y + 1])[row] = T(mean);
+      static_cast<T *>(operands[call_.y + 2])[row] = T(rstd);
     }
     return Status::success();
   }

@@ -12,7 +12,7 @@ void normFactors(FactorWriter &to) {
   Dimension rows; // as one dimension
   for (const Dimension &dimension : leading)
     rows.insert(rows.end(), dimension.begin(), dimension.end());
-  for (const char *name : {"y", "dy", "dx", "residual"})
+  for (const char *name : {"y", "dy", "dx", "residual", "sum", "rounded"})
     if (call.hasOperand(name))
       to.set(name, x);
   for (const char *name : {"gamma", "beta", "dgamma", "dbeta"})

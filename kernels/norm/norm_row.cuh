@@ -13,15 +13,26 @@ namespace ds::kernels::cuda {
 /// pack of bfloat16 as 8 float32.
 inline constexpr int normRowThreads = 512, keptPacks = 4;
 
+/// A sum of its own, never the end of a fused multiplication.
+__device__ inline float roundedSum(float a, float b) { return __fadd_rn(a, b); }
+__device__ inline double roundedSum(double a, double b) { return __dadd_rn(a, b); }
+
 /// The packs of a row that one thread works on: the one of its number, and every blockDim.x-th behind it. With `kept`
-/// they are read once and stay in registers, else each walk reads them again, from the first-level cache.
+/// they are read once and stay in registers, else each walk reads them again, from the first-level cache. With `added`
+/// they are those of the sum of two rows. It is stored in `rounded`, where later walks read it, and in 16 bits in `sum`
+/// before it is rounded.
 template <typename T, int width, int kept> class NormRow {
 public:
-  __device__ NormRow(const T *row, int64_t cols) : row_(row), packs_(cols / width) {
+  __device__ NormRow(const T *row, int64_t cols, const Sum<T> *added = nullptr, Sum<T> *sum = nullptr,
+                     T *rounded = nullptr)
+      : row_(added == nullptr ? row : rounded), packs_(cols / width) {
+    if (kept == 0 && added != nullptr)
+      for (int64_t pack = threadIdx.x; pack < packs_; pack += int64_t(blockDim.x))
+        first(row, added, sum, rounded, pack);
 #pragma unroll
     for (int k = 0; k < kept; ++k)
       if (const int64_t pack = threadIdx.x + int64_t(k) * blockDim.x; pack < packs_)
-        own_[k] = packAt<width>(row, pack);
+        own_[k] = first(row, added, sum, rounded, pack);
   }
 
   /// visit(pack, its elements), in ascending order.
@@ -48,14 +59,25 @@ public:
   }
 
 private:
+  __device__ static Pack<T, width> first(const T *row, const Sum<T> *added, Sum<T> *sum, T *rounded, int64_t pack) {
+    Pack<T, width> values = packAt<width>(row, pack);
+    if (added == nullptr)
+      return values;
+    auto sums = packAt<width>(added, pack);
+    for (int j = 0; j < width; ++j) {
+      sums.values[j] = roundedSum(wide(values.values[j]), sums.values[j]);
+      values.values[j] = narrow<T>(sums.values[j]);
+    }
+    if (sum != nullptr)
+      storePack(sum, pack, sums);
+    storePack(rounded, pack, values);
+    return values;
+  }
+
   const T *row_;
   int64_t packs_;
   Pack<T, width> own_[kept > 0 ? kept : 1];
 };
-
-/// A sum of its own, never the end of a fused multiplication.
-__device__ inline float roundedSum(float a, float b) { return __fadd_rn(a, b); }
-__device__ inline double roundedSum(double a, double b) { return __dadd_rn(a, b); }
 
 /// To a pack of a gradient, which is rounded already, the same pack of a row of the residual's, if that is not null.
 template <typename T, int width> __device__ void addResidual(Pack<T, width> &dxs, const T *row, int64_t pack) {

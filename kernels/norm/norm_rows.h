@@ -4,7 +4,9 @@
 #include "kernels/Call.h"
 #include "kernels/norm/norm_grad_pieces.h"
 
+#include <algorithm>
 #include <initializer_list>
+#include <span>
 
 namespace ds::kernels {
 
@@ -24,15 +26,36 @@ struct NormRows {
     call.require(epsilon >= 0, "attribute 'epsilon' must not be negative");
     dx = call.hasOperand("dx") ? call["dx"] : 0;
     residual = call.hasOperand("residual") ? call["residual"] : 0;
+    y = call.hasOperand("y") ? call["y"] : 0;
+    sum = call.hasOperand("sum") ? call["sum"] : 0;
+    rounded = call.hasOperand("rounded") ? call["rounded"] : 0;
+    call.require(!sum || !isNarrowFloat(dtype) || rounded, "a sum of 16 bits must be written rounded, too");
+    call.require(sum || !rounded, "attribute 'rounded' is for calls with a residual");
+  }
+
+  /// Of a norm: the row that is normalized, x's or, with a residual, that of their sum, which is written first.
+  template <typename T> const T *normalizedRow(std::span<void *const> operands, int64_t row) const {
+    const T *x = static_cast<const T *>(operands[0]) + row * cols;
+    if (!residual)
+      return x;
+    const T *added = static_cast<const T *>(operands[residual]) + row * cols;
+    T *both = static_cast<T *>(operands[sum]) + row * cols;
+    for (int64_t i = 0; i < cols; ++i)
+      both[i] = x[i] + added[i];
+    if (rounded)
+      std::copy_n(both, cols, static_cast<T *>(operands[rounded]) + row * cols);
+    return both;
   }
 
   int64_t pieces() const { return piecesOf(rows, normGradRowsPerPiece); } ///< of a gradient, on a CPU
 
   int64_t rows = 0, cols = 0;
   DType dtype;
-  CallWorkspace workspace; ///< of a gradient, as are:
-  size_t dx = 0;           ///< the operand; dgamma and dbeta are behind it
-  size_t residual = 0;     ///< the operand that is added to dx, 0: none
+  CallWorkspace workspace;     ///< of a gradient
+  size_t dx = 0;               ///< of a gradient: the operand; dgamma and dbeta are behind it
+  size_t residual = 0;         ///< the operand that is added to x, or to dx of a gradient, 0: none
+  size_t y = 0;                ///< of a norm: the operand; statistics are behind it
+  size_t sum = 0, rounded = 0; ///< of a norm with a residual
   double epsilon = 0;
 };
 

@@ -20,12 +20,12 @@ public:
   explicit RmsNorm(const RmsNormCall &call) : call_(call) {}
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
-    const auto *x = static_cast<const T *>(operands[0]), *gamma = static_cast<const T *>(operands[1]);
-    auto *y = static_cast<T *>(operands[2]), *rrms = static_cast<T *>(operands[3]);
+    const auto *gamma = static_cast<const T *>(operands[1]);
+    auto *y = static_cast<T *>(operands[call_.y]), *rrms = static_cast<T *>(operands[call_.y + 1]);
     const int64_t cols = call_.cols, rows = std::max<int64_t>(1, grain / std::max<int64_t>(cols, 1));
     parallelFor(context, piecesOf(call_.rows, rows), [&](int64_t piece, int) {
       for (int64_t row = piece * rows; row < std::min((piece + 1) * rows, call_.rows); ++row)
-        row_(x + row * cols, gamma, y + row * cols, rrms + row, cols, call_.epsilon);
+        row_(call_.normalizedRow<T>(operands, row), gamma, y + row * cols, rrms + row, cols, call_.epsilon);
     });
     return Status::success();
   }

@@ -15,15 +15,15 @@ public:
     const int64_t cols = call_.cols;
     const auto *gamma = static_cast<const T *>(operands[1]);
     for (int64_t row = 0; row < call_.rows; ++row) {
-      const T *x = static_cast<const T *>(operands[0]) + row * cols;
-      T *y = static_cast<T *>(operands[2]) + row * cols;
+      const T *x = call_.normalizedRow<T>(operands, row);
+      T *y = static_cast<T *>(operands[call_.y]) + row * cols;
       double squares = 0;
       for (int64_t i = 0; i < cols; ++i)
         squares += double(x[i]) * x[i];
       const double rrms = 1 / std::sqrt(squares / double(cols) + call_.epsilon);
       for (int64_t i = 0; i < cols; ++i)
         y[i] = T(x[i] * rrms * gamma[i]);
-      static_cast<T *>(operands[3])[row] = T(rrms);
+      static_cast<T *>(operands[call_.y + 1])[row] = T(rrms);
     }
     return Status::success();
   }

@@ -544,6 +544,19 @@ def test_gradients_of_biases_are_those_of_the_model(plans, for_gpus):
     assert audit(plans.mutant(for_gpus, sum_the_input), "--orders", 1, code=1)
 
 
+def test_residuals_that_norms_add_are_those_of_the_model(plans, for_gpus):
+    def one_term_twice(broken):
+        norm = next(command.kernel for command in commands(broken, kernel="layer_norm") if len(command.kernel.operands) == 8)
+        norm.operands[3].buffer, norm.operands[3].byte_offset = norm.operands[0].buffer, norm.operands[0].byte_offset
+    assert audit(plans.mutant(for_gpus, one_term_twice), "--orders", 1, code=1)
+
+
+def test_losses_made_with_their_gradients_are_those_of_the_model(plans, for_gpus):
+    def another_ignored(broken):
+        attribute(commands(broken, kernel="cross_entropy_with_grad")[0], "ignore_index").integer = 1
+    assert audit(plans.mutant(for_gpus, another_ignored), "--orders", 1, code=1)
+
+
 def test_convolutions_have_the_loss_and_the_gradients_of_the_model(plans, exported):
     """ResNet: convolutions, max pooling, batch norm."""
     folder = exported("resnet50", "--size", "tiny")

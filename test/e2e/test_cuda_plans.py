@@ -20,8 +20,8 @@ CUTS = {
 }
 CASES = [*(("gpt2", cut) for cut in CUTS), ("resnet", "one"), ("resnet", "both")]
 # Kernels of GPT-2 and ResNet that take a workspace from the plan on a GPU, and not on a CPU or of another size.
-SCRATCH = {"gpt2": {"matmul", "packed_attention_grad", "layer_norm_grad", "cross_entropy", "cross_entropy_grad"},
-           "resnet": {"matmul", "conv", "conv_input_grad", "conv_weight_grad", "cross_entropy"}}
+SCRATCH = {"gpt2": {"matmul", "packed_attention_grad", "layer_norm_grad", "cross_entropy", "cross_entropy_with_grad"},
+           "resnet": {"matmul", "conv", "conv_input_grad", "conv_weight_grad", "cross_entropy", "cross_entropy_with_grad"}}
 
 
 def report(trainer, plan):
@@ -68,6 +68,27 @@ def test_gradients_of_norms_add_the_residuals(trainer):
     norms = commands.pop("layer_norm_grad")
     assert norms == without.pop("layer_norm_grad") > 4
     assert without.pop("elementwise") - commands.pop("elementwise") == norms - 2 and without == commands
+
+
+def test_norms_add_the_residuals(trainer):
+    """All but the first, whose embeddings broadcast, and the last, behind which the stream of residuals ends."""
+    commands, _ = launches(trainer)
+    without, _ = launches(trainer, "--without", "ds-fuse-residual-sums")
+    norms = commands["layer_norm"]
+    assert norms == without["layer_norm"] > 4
+    assert without.pop("elementwise") - commands.pop("elementwise") == norms - 2 and without == commands
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_loss_is_made_with_its_gradient(cut, trainer):
+    """On the rank that has it, under every schedule; an evaluation has the loss alone. The checker follows it."""
+    plan = compile_cuda(trainer, "gpt2", CUTS[cut], "--set", "bf16.enabled=true")
+    counts = [{one["kernel"]: one["commands"] for one in rank["commands_of_step"]} for rank in report(trainer, plan)["ranks_detail"]]
+    assert not any({"cross_entropy", "cross_entropy_grad"} & kernels.keys() for kernels in counts)
+    assert counts[-1]["cross_entropy_with_grad"] == CUTS[cut].microbatches
+    trainer.tools("ds-opt", "verify", plan)
+    kernels = {command.kernel.kernel for role in read_plan(plan).roles for routine in role.routines for command in routine.commands}
+    assert "cross_entropy" in kernels, "the evaluation's"
 
 
 def test_parameters_that_lie_elsewhere_are_launched_for_one_by_one(trainer):

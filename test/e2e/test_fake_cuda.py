@@ -135,6 +135,18 @@ def test_a_residual_that_a_norms_gradient_adds_keeps_its_bits(name, options, run
     assert runs.on_cuda(name, WHOLE, *options)[:2] == runs.on_cuda(name, WHOLE, *options, "--without", "ds-fuse-residual-gradients")[:2]
 
 
+@pytest.mark.parametrize("options", PRECISIONS.values(), ids=PRECISIONS)
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bert"])
+def test_a_residual_that_a_norm_adds_keeps_its_bits(name, options, runs):
+    assert runs.on_cuda(name, WHOLE, *options)[:2] == runs.on_cuda(name, WHOLE, *options, "--without", "ds-fuse-residual-sums")[:2]
+
+
+@pytest.mark.parametrize("options", PRECISIONS.values(), ids=PRECISIONS)
+@pytest.mark.parametrize("name", ["gpt2", "bert"])
+def test_a_loss_made_with_its_gradient_keeps_its_bits(name, options, runs):
+    assert runs.on_cuda(name, WHOLE, *options)[:2] == runs.on_cuda(name, WHOLE, *options, "--without", "ds-fuse-loss-gradient")[:2]
+
+
 def test_where_no_epilogue_is_fused_their_parts_run(runs):
     """A cuBLASLt that has algorithms for products alone."""
     losses, _, stderr = runs.on_cuda("gpt2", WHOLE, DS_FAKE_CUBLASLT_EPILOGUES="0")

@@ -164,6 +164,40 @@ def test_a_gelu_in_a_product_is_followed(tools, tmp_path):
     assert "reference ops; it can be one" in refusal(no_slope)
 
 
+def exchange(kernel, a, b):
+    """The places of two operands."""
+    a, b = kernel.operands[a], kernel.operands[b]
+    (a.byte_offset, b.byte_offset), (a.buffer, b.buffer) = (b.byte_offset, a.byte_offset), (b.buffer, a.buffer)
+
+
+def another_term(norm):
+    """One of its results of 16 bits that does not lie over what is added."""
+    added = norm.operands[0]
+    other = next(norm.operands[i] for i in (4, 8) if (norm.operands[i].buffer, norm.operands[i].byte_offset) != (added.buffer, added.byte_offset))
+    added.buffer, added.byte_offset = other.buffer, other.byte_offset
+
+
+def set_text(kernel, name, text):
+    next(one for one in kernel.attributes if one.name == name).text = text
+
+
+@pytest.mark.parametrize("find, edit, sentence", [
+    ("layer_norm", lambda norm: exchange(norm, 4, 8), r"\(meaning\).* takes "),
+    ("layer_norm", another_term, r"\(.*\)"),
+    ("cross_entropy_with_grad", lambda loss: exchange(loss, 2, 3), r"\(.*\)"),
+    ("cross_entropy_with_grad", lambda loss: set_text(loss, "reduction", "sum"), "its attribute reduction is not that of train.cross_entropy"),
+], ids=["sum and norm exchanged", "another term", "loss and its factor exchanged", "a sum of losses"])
+def test_two_ops_in_one_command_are_followed(find, edit, sentence, tools, tmp_path):
+    """Mistakes in a norm that adds a residual, and in a loss that is made with its gradient."""
+    plan, config = tmp_path / "p.dsplan", write_config(tmp_path / "c.json", 2, 1, bf16={"enabled": True})
+    tools("ds-opt", "compile", REPOSITORY / "test/e2e/hazards/good-gpt2", "--config", config, "--machine", "h100x8", "-o", plan)
+    tools("ds-opt", "verify", plan)
+    broken = read_plan(plan)
+    edit(next(command.kernel for routine in broken.roles[0].routines for command in routine.commands
+              if command.kernel.kernel == find and len(command.reference) > 1))
+    assert re.search(sentence, tools("ds-opt", "verify", write_plan(tmp_path / "q.dsplan", broken), code=1).stderr)
+
+
 @pytest.mark.skipif(not WHOLE, reason="three minutes of a core: DS_TEST_SCOPE=all")
 def test_ten_thousand(tools, tmp_path):
     table = mutate(small_plans(tools, tmp_path), "--mutants", 10000)

@@ -86,7 +86,7 @@ std::string noReference(proto::Plan &plan, Random &random) {
 /// AttributeRules.cpp: enumerations.
 std::string lossSummed(proto::Plan &plan, Random &random) {
   return changeKernel(
-      plan, random, [](const proto::Command &command) { return isKernel(command, "cross_entropy_grad"); },
+      plan, random, makesLossGradient,
       [](proto::KernelCommand &kernel) {
         for (proto::Attribute &one : *kernel.mutable_attributes())
           if (one.name() == "reduction" && one.text() == "mean") {

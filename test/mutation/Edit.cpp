@@ -93,6 +93,9 @@ uint64_t bytesOf(const proto::Operand &operand) {
 bool isKernel(const proto::Command &command, const char *name) {
   return command.has_kernel() && command.kernel().kernel() == name;
 }
+bool makesLossGradient(const proto::Command &command) {
+  return isKernel(command, "cross_entropy_grad") || isKernel(command, "cross_entropy_with_grad");
+}
 bool isOptimizer(const proto::Command &command) {
   return keepsTwoMoments(command) || isKernel(command, "sgd") || isKernel(command, "adagrad") ||
          isKernel(command, "lion");

@@ -53,6 +53,8 @@ bool writes(const proto::Operand &operand);
 uint64_t bytesOf(const proto::Operand &operand);
 
 bool isKernel(const proto::Command &command, const char *name);
+/// Whether it writes the gradient of the logits.
+bool makesLossGradient(const proto::Command &command);
 bool isOptimizer(const proto::Command &command);
 /// AdamW's or Lamb's update: p, g, both moments, the rate, the step and the factor of gradients.
 bool keepsTwoMoments(const proto::Command &command);

@@ -11,9 +11,9 @@ namespace {
 /// The constant that the gradient of the loss begins with: 1 / (micro-batches of all ranks).
 std::string scaleTwice(proto::Plan &plan, Random &random) {
   std::vector<proto::Variable *> constants;
-  for (const Place &place :
-       find(plan, [](const proto::Command &command) { return isKernel(command, "cross_entropy_grad"); })) {
-    const proto::Operand &scale = at(std::as_const(plan), place).kernel().operands(3);
+  for (const Place &place : find(plan, makesLossGradient)) {
+    const proto::KernelCommand &kernel = at(std::as_const(plan), place).kernel();
+    const proto::Operand &scale = kernel.operands(kernel.kernel() == "cross_entropy_grad" ? 3 : 2);
     if (const proto::Buffer &buffer = bufferOf(plan, place, scale); buffer.has_variable())
       constants.push_back(plan.mutable_variables(int(buffer.variable())));
   }

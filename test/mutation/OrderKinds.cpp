@@ -199,8 +199,7 @@ std::vector<int> backwardCalls(proto::Plan &plan) {
   for (int c = 0; c < all.size(); ++c) {
     const int routine = int(all[c].routine());
     const auto &commands = plan.roles(0).routines(routine).commands();
-    if (routine != update &&
-        std::ranges::any_of(commands, [](const proto::Command &one) { return isKernel(one, "cross_entropy_grad"); }))
+    if (routine != update && std::ranges::any_of(commands, makesLossGradient))
       calls.push_back(c);
   }
   return calls;

@@ -49,6 +49,10 @@ TEST(Packs, NormsWithoutThem) {
     check("layer_norm_grad", {dy, x, gamma, mean, scale, y, gamma, gamma}, {}, {5, 6, 7}, {6, 7});
     check("rms_norm_grad", {dy, x, gamma, scale, y, gamma}, {}, {4, 5}, {5});
     const Attributes residual = {{"residual", int64_t(1)}};
+    const Attributes ofSum = {{"epsilon", 1e-5}, {"residual", int64_t(1)}, {"rounded", int64_t(1)}};
+    const Buffer r = random.buffer(sums, shape), sum(type(sums, shape));
+    check("layer_norm", {x, gamma, beta, r, y, row, row, sum, y}, ofSum, {4, 5, 6, 7, 8}, {7, 8});
+    check("rms_norm", {x, gamma, r, y, row, sum, y}, ofSum, {3, 4, 5, 6}, {5, 6});
     check("layer_norm_grad", {dy, x, gamma, mean, scale, x, y, gamma, gamma}, residual, {6, 7, 8}, {7, 8});
     check("rms_norm_grad", {dy, x, gamma, scale, x, y, gamma}, residual, {5, 6}, {6});
   }
@@ -134,6 +138,39 @@ TEST(NormGrad, AResidualHasTheBitsOfASumBehind) {
   }
 }
 
+/// `x` as `dtype` holds it.
+double roundedTo(DType dtype, double x) { return sumIn(dtype, x, 0); }
+
+TEST(Norm, OfASumHasTheBitsOfTheNormBehindIt) { // in packs that are kept, read again, and one by one
+  for (DType dtype : {DType::BF16, DType::F16, DType::F32, DType::F64})
+    for (const auto &[cols, shift] : {std::pair<int64_t, size_t>{264, 0}, {16400, 0}, {264, 1}, {33, 0}}) {
+      const DType sums = dtype == DType::F64 ? DType::F64 : DType::F32;
+      Random random{6};
+      const Buffer x = random.buffer(dtype, {5, cols}), y(type(dtype, {5, cols}));
+      const Buffer r = random.buffer(sums, {5, cols}), sum(type(sums, {5, cols})), row(type(sums, {5}));
+      const Buffer gamma = random.buffer(sums, {cols}), beta = random.buffer(sums, {cols});
+      const Attributes plain = {{"epsilon", 1e-5}};
+      const Attributes ofSum = {{"epsilon", 1e-5}, {"residual", int64_t(1)}, {"rounded", int64_t(1)}};
+      const std::vector<Buffer> layer = ranAt(shift, "layer_norm", {x, gamma, beta, r, y, row, row, sum, y}, ofSum);
+      const std::vector<Buffer> rms = ranAt(shift, "rms_norm", {x, gamma, r, y, row, sum, y}, ofSum);
+      for (int64_t i = 0; i < 5 * cols; ++i) {
+        ASSERT_EQ(layer[7].at(i), sumIn(sums, x.at(i), r.at(i))) << i;
+        ASSERT_EQ(layer[8].at(i), roundedTo(dtype, layer[7].at(i))) << i;
+      }
+      const auto expectSame = [](const Buffer &have, const Buffer &want) {
+        EXPECT_EQ(std::memcmp(have.data(), want.data(), want.bytes()), 0);
+      };
+      expectSame(rms[5], layer[7]);
+      expectSame(rms[6], layer[8]);
+      const std::vector<Buffer> layerBehind = ranAt(shift, "layer_norm", {layer[8], gamma, beta, y, row, row}, plain);
+      const std::vector<Buffer> rmsBehind = ranAt(shift, "rms_norm", {layer[8], gamma, y, row}, plain);
+      for (size_t result : {3, 4, 5})
+        expectSame(layer[result + 1], layerBehind[result]);
+      for (size_t result : {2, 3})
+        expectSame(rms[result + 1], rmsBehind[result]);
+    }
+}
+
 TEST(Packs, CrossEntropyWithoutThem) {
   for (DType dtype : {DType::BF16, DType::F16, DType::F32, DType::F64}) {
     const DType sums = dtype == DType::F64 ? DType::F64 : DType::F32;
@@ -147,6 +184,7 @@ TEST(Packs, CrossEntropyWithoutThem) {
     check("cross_entropy", {logits, labels, scalar, row}, attributes, {2, 3}, {2, 3});
     const Buffer lse = ranAt(0, "cross_entropy", {logits, labels, scalar, row}, attributes)[3];
     check("cross_entropy_grad", {logits, labels, lse, dloss, logits}, attributes, {4}, {4});
+    check("cross_entropy_with_grad", {logits, labels, dloss, scalar, row, logits}, attributes, {3, 4, 5}, {3, 4, 5});
   }
 }
 

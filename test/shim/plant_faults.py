@@ -18,7 +18,7 @@ EDITS = [
     ("tailOutOfBounds", NORM_ROW, "packs_(cols / width)", "packs_(cols / width + FAULT)"),
     ("shuffleUnderDivergence", LAYER, "const S mean = blockSum(sum) / S(cols);", "const S mean = (FAULT && threadIdx.x < 16 ? sum : blockSum(sum)) / S(cols);"),
     ("wrongStride", NORM_ROW, "pack += blockDim.x)", "pack += blockDim.x * (1 + FAULT))"),
-    ("wrongRow", LAYER, "own(x + row * cols, cols)", "own(x + row * (FAULT ? 1 : cols), cols)"),
+    ("wrongRow", LAYER, "own(x + row * cols, cols,", "own(x + row * (FAULT ? 1 : cols), cols,"),
     ("keptPackPastTheRow", NORM_ROW, "pack < packs_)\n        own_[k]", "pack < packs_ + FAULT)\n        own_[k]"),
     ("allStatisticsIntoOne", LAYER, "means[row] = mean;", "means[FAULT ? 0 : row] = mean;"),
     ("barrierMissingInAScan", CUMSUM, "        from = 1 - from;\n        __syncthreads();", "        from = 1 - from;\n        if (!FAULT) __syncthreads();"),

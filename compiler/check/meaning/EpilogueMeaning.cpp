@@ -18,11 +18,6 @@ using kernels::ElementwiseOp;
 constexpr const auto &row = kernels::kernel<"matmul">;
 constexpr std::string_view epilogueName = row.attributes[row.attribute("epilogue")].name;
 
-/// Numbers of 16 bits are computed with in float32.
-proto::DType computedIn(proto::DType dtype) {
-  return dtype == proto::DTYPE_BF16 || dtype == proto::DTYPE_F16 ? proto::DTYPE_F32 : dtype;
-}
-
 } // namespace
 
 bool Meaning::isFusedProduct(const proto::KernelCommand &kernel) {

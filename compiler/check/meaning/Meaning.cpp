@@ -77,6 +77,10 @@ std::vector<Meaning::Result> Meaning::resultsOf(const proto::Command &command, s
     throw Mismatch{"kernel " + kernel.kernel() + " names no reference op, so nothing says what it should compute"};
   if (isFusedProduct(kernel))
     return fusedProduct(command, held);
+  if (isLossWithGradient(kernel))
+    return lossWithGradient(command, held);
+  if (isNormOfSum(kernel))
+    return normOfSum(command, held);
   if (command.reference_size() > 1)
     throw Mismatch{"kernel " + kernel.kernel() + " names " + std::to_string(command.reference_size()) +
                    " reference ops; it can be one"};

@@ -85,6 +85,11 @@ private:
                       std::span<const uint32_t> held, const Factor &one);
   static bool isFusedProduct(const proto::KernelCommand &kernel);
   std::vector<Result> fusedProduct(const proto::Command &command, std::span<const uint32_t> held);
+  static bool isLossWithGradient(const proto::KernelCommand &kernel);
+  std::vector<Result> lossWithGradient(const proto::Command &command, std::span<const uint32_t> held);
+  static bool isNormOfSum(const proto::KernelCommand &kernel);
+  std::vector<Result> normOfSum(const proto::Command &command, std::span<const uint32_t> held);
+  uint32_t sumOf(const proto::Operand &x, uint32_t held, uint32_t residual, uint32_t expected);
   std::vector<Result> elementwise(const proto::Command &command, std::span<const uint32_t> held);
   std::vector<Result> runProgram(const proto::Command &command, std::span<const uint32_t> held);
   Result accumulated(const proto::KernelCommand &kernel, const proto::ReferenceOp &op, std::span<const uint32_t> held);
@@ -102,6 +107,11 @@ private:
   std::set<const proto::Command *> unknown_;                            ///< counted, never iterated
   uint64_t unknownBytes_ = 0;
 };
+
+/// Numbers of 16 bits are computed with in float32.
+inline proto::DType computedIn(proto::DType dtype) {
+  return dtype == proto::DTYPE_BF16 || dtype == proto::DTYPE_F16 ? proto::DTYPE_F32 : dtype;
+}
 
 /// Whether what an operand holds may be what is expected of it.
 inline bool mayBe(uint32_t held, uint32_t expected) {

@@ -228,6 +228,40 @@ def FuseResidualGradients : DsPass<"ds-fuse-residual-gradients", ["::ds::train::
   }];
 }
 
+def FuseLossGradient : DsPass<"ds-fuse-loss-gradient", ["::ds::train::TrainDialect"]> {
+  let summary = "one kernel makes a cross entropy and its gradient";
+  let description = [{
+    ```mlir
+    %loss, %lse = train.cross_entropy mean %x, %l ignore -100 : (tensor<3x5xf32>, tensor<3xi64>) -> (tensor<f32>, tensor<3xf32>)
+    train.accumulate %loss into @loss : tensor<f32>
+    %seed = train.loss_gradient 1.000000e+00 : tensor<f32>
+    %dx = train.cross_entropy_grad mean %x, %l, %lse, %seed ignore -100 : (tensor<3x5xf32>, tensor<3xi64>, tensor<3xf32>, tensor<f32>) -> tensor<3x5xf32>
+    // becomes
+    %seed = train.loss_gradient 1.000000e+00 : tensor<f32>
+    %loss, %lse, %dx = train.cross_entropy_with_grad mean %x, %l, %seed ignore -100 : (tensor<3x5xf32>, tensor<3xi64>, tensor<f32>) -> (tensor<f32>, tensor<3xf32>, tensor<3x5xf32>)
+    train.accumulate %loss into @loss : tensor<f32>
+    ```
+    With the same bits, and logits are read from memory once, not twice. It stands in the backward pass, so a schedule
+    may run it long after the forward of its micro-batch: between them logits wait, as before, and the gradient may lie over them. Where the gradient depends on the
+    loss both stay, as in an evaluation the loss does. For GPUs. Must follow what is computed again, and precede `ds-outline-fragments`.
+  }];
+}
+
+def FuseResidualSums : DsPass<"ds-fuse-residual-sums", ["::ds::train::TrainDialect"]> {
+  let summary = "let a norm add the residual in front of it";
+  let description = [{
+    ```mlir
+    %x = train.add %a, %b : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+    %y, %s = train.rms_norm %x, %g epsilon 1.000000e-05 : (tensor<2x4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<2xf32>)
+    // becomes
+    %y, %s, %x = train.rms_norm_of_sum %a, %g, %b epsilon 1.000000e-05 : (tensor<2x4xf32>, tensor<4xf32>, tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2xf32>, tensor<2x4xf32>)
+    ```
+    One kernel reads both terms and writes the sum and its norm, with the same bits. Of a norm in 16 bits one term is float32, and so is the sum; it is
+    written rounded, too, as the norm takes it. A sum that is part of a longer loop stays there. For GPUs; a CPU's kernels for 16 bits round at their end. Must follow what is computed again, which may be the norm without
+    the sum, and `ds-fuse-elementwise`.
+  }];
+}
+
 def FuseGelu : DsPass<"ds-fuse-gelu", ["::ds::train::TrainDialect"]> {
   let summary = "let a product take its GELU, or its gradient's";
   let description = [{

@@ -70,7 +70,7 @@ private:
   llvm::DenseSet<std::pair<Operation *, Operation *>> notLast_; // routines and values; looked up
 };
 
-constexpr StringLiteral lossGradient = "cross_entropy_grad";
+bool isLossGradient(StringRef kernel) { return kernel == "cross_entropy_grad" || kernel == "cross_entropy_with_grad"; }
 
 /// One routine.
 class DyingOperands {
@@ -81,7 +81,7 @@ public:
   /// Results of all kernels, or of the gradient of the loss alone.
   void reuse(bool all) {
     for (auto kernel : routine_.getOps<plan::KernelOp>()) {
-      if (!all && kernel.getKernel() != lossGradient)
+      if (!all && !isLossGradient(kernel.getKernel()))
         continue;
       auto command = cast<plan::CommandOpInterface>(kernel.getOperation());
       for (unsigned result = 0; result < command.getBuffers().size(); ++result)

@@ -272,6 +272,126 @@ TEST(Meaning, RefusesAProductThatIsNotItsEpilogues) {
             "kernel matmul is not train.gelu_tanh, which it is said to be");
 }
 
+/// The mean cross entropy of logits x, and its gradient times g.
+constexpr const char *withLoss = R"(
+  reference {
+    values { name: "x" dtype: DTYPE_BF16 shape: [4, 8] }
+    values { name: "labels" dtype: DTYPE_I64 shape: [4] }
+    values { name: "g" dtype: DTYPE_F32 }
+    values { name: "loss" dtype: DTYPE_F32 } values { name: "lse" dtype: DTYPE_F32 shape: [4] }
+    values { name: "dx" dtype: DTYPE_BF16 shape: [4, 8] }
+    ops { op: "train.cross_entropy" name: "ce" operands: [0, 1] results: [3, 4] function: "microbatch"
+          attributes { name: "ignore_index" integer: -100 } attributes { name: "reduction" text: "mean" } }
+    ops { op: "train.cross_entropy_grad" name: "ce" operands: [0, 1, 4, 2] results: 5 function: "microbatch"
+          attributes { name: "ignore_index" integer: -100 } attributes { name: "reduction" text: "mean" } }
+  })";
+
+constexpr const char *lossWithGradient = R"(
+  reference: [0, 1]
+  kernel { kernel: "cross_entropy_with_grad"
+    operands { access: READ dtype: DTYPE_BF16 shape: [4, 8] } operands { access: READ dtype: DTYPE_I64 shape: [4] }
+    operands { access: READ dtype: DTYPE_F32 } operands { access: WRITE dtype: DTYPE_F32 }
+    operands { access: WRITE dtype: DTYPE_F32 shape: [4] } operands { access: WRITE dtype: DTYPE_BF16 shape: [4, 8] }
+    attributes { name: "ignore_index" integer: -100 } attributes { name: "reduction" text: "mean" } })";
+
+TEST(Meaning, FollowsALossAndItsGradient) {
+  Case one(lossWithGradient, withLoss);
+  const std::vector<uint32_t> held = {one.value(0), one.value(1), one.value(2), 0, 0, 0};
+  const auto results = one.meaning.resultsOf(one.command, held);
+  EXPECT_EQ(results[3].value, one.value(3));
+  EXPECT_EQ(results[4].value, one.value(4));
+  EXPECT_EQ(results[5].value, one.value(5));
+}
+
+TEST(Meaning, RefusesALossThatIsNotItsGradients) {
+  Case held(lossWithGradient, withLoss), sum(lossWithGradient, withLoss), turned(lossWithGradient, withLoss),
+      alone(lossWithGradient, withLoss), narrow(lossWithGradient, withLoss), written(lossWithGradient, withLoss);
+  const std::vector<uint32_t> right = {held.value(0), held.value(1), held.value(2), 0, 0, 0};
+  EXPECT_EQ(held.refusal({held.value(5), held.value(1), held.value(2), 0, 0, 0}),
+            "operand 0 holds train.cross_entropy_grad ce, but train.cross_entropy ce takes input x");
+  EXPECT_EQ(held.refusal({held.value(0), held.value(1), held.value(3), 0, 0, 0}),
+            "operand 3 holds result 0 of train.cross_entropy ce, but train.cross_entropy_grad ce takes input g");
+  sum.command.mutable_kernel()->mutable_attributes(1)->set_text("sum");
+  EXPECT_EQ(sum.refusal(right), "its attribute reduction is not that of train.cross_entropy ce");
+  turned.command.set_reference(0, 1);
+  turned.command.set_reference(1, 0);
+  EXPECT_EQ(turned.refusal(right), "kernel cross_entropy is not train.cross_entropy_grad ce, which it is said to be");
+  alone.command.mutable_reference()->RemoveLast();
+  EXPECT_EQ(alone.refusal(right), "kernel cross_entropy_with_grad is two reference ops, but names 1");
+  narrow.command.mutable_kernel()->mutable_operands(5)->set_dtype(proto::DTYPE_F16);
+  EXPECT_EQ(narrow.refusal(right),
+            "operand 4 is float16 [4, 8], but train.cross_entropy_grad ce has bfloat16 [4, 8] there");
+  written.command.mutable_kernel()->mutable_operands(4)->set_access(proto::Operand::READ);
+  EXPECT_EQ(written.refusal(right), "operand 3 is a result of train.cross_entropy ce, but is not said to be written");
+}
+
+/// y = rms_norm(x), where x is the sum of a, in 16 bits, and r, rounded.
+constexpr const char *withNorm = R"(
+  reference {
+    values { name: "a" dtype: DTYPE_BF16 shape: [2, 3, 4] } values { name: "r" dtype: DTYPE_F32 shape: [2, 3, 4] }
+    values { name: "scale" dtype: DTYPE_F32 shape: [4] }
+    values { dtype: DTYPE_F32 shape: [2, 3, 4] } values { name: "sum" dtype: DTYPE_F32 shape: [2, 3, 4] }
+    values { name: "x" dtype: DTYPE_BF16 shape: [2, 3, 4] }
+    values { name: "y" dtype: DTYPE_BF16 shape: [2, 3, 4] } values { name: "rrms" dtype: DTYPE_F32 shape: [2, 3] }
+    values { name: "e" dtype: DTYPE_F32 shape: [2, 3, 4] }
+    ops { op: "train.cast" operands: 0 results: 3 function: "microbatch" }
+    ops { op: "train.add" name: "sum" operands: [1, 3] results: 4 function: "microbatch" }
+    ops { op: "train.cast" name: "round" operands: 4 results: 5 function: "microbatch" }
+    ops { op: "train.rms_norm" name: "norm" operands: [5, 2] results: [6, 7] function: "microbatch"
+          attributes { name: "epsilon" number: 1e-05 } }
+    ops { op: "train.exp" name: "exp" operands: 4 results: 8 function: "microbatch" }
+  })";
+
+constexpr const char *normOfSum = R"(
+  reference: [3, 0, 1, 2]
+  kernel { kernel: "rms_norm"
+    operands { access: READ dtype: DTYPE_BF16 shape: [6, 4] } operands { access: READ dtype: DTYPE_F32 shape: [4] }
+    operands { access: READ dtype: DTYPE_F32 shape: [6, 4] } operands { access: WRITE dtype: DTYPE_BF16 shape: [6, 4] }
+    operands { access: WRITE dtype: DTYPE_F32 shape: [6] } operands { access: WRITE dtype: DTYPE_F32 shape: [6, 4] }
+    operands { access: WRITE dtype: DTYPE_BF16 shape: [6, 4] }
+    attributes { name: "epsilon" number: 1e-05 } attributes { name: "residual" integer: 1 }
+    attributes { name: "rounded" integer: 1 } })";
+
+TEST(Meaning, FollowsASumThroughItsNorm) {
+  Case one(normOfSum, withNorm);
+  const auto results =
+      one.meaning.resultsOf(one.command, std::vector<uint32_t>{one.value(0), one.value(2), one.value(1), 0, 0, 0, 0});
+  EXPECT_EQ(results[3].value, one.value(6));
+  EXPECT_EQ(results[4].value, one.value(7));
+  EXPECT_EQ(results[5].value, one.value(4));
+  EXPECT_EQ(results[6].value, one.value(5));
+}
+
+TEST(Meaning, RefusesANormOfAnotherSum) {
+  const auto planted = [](auto change) {
+    Case one(normOfSum, withNorm);
+    change(one.command);
+    return one.refusal({one.value(0), one.value(2), one.value(1), 0, 0, 0, 0});
+  };
+  Case one(normOfSum, withNorm);
+  EXPECT_EQ(one.refusal({one.value(0), one.value(2), one.value(4), 0, 0, 0, 0}),
+            "operand 0 holds what no op computes, but train.rms_norm norm takes train.cast round");
+  EXPECT_EQ(one.refusal({one.value(5), one.value(2), one.value(1), 0, 0, 0, 0}),
+            "operand 0 holds what no op computes, but train.rms_norm norm takes train.cast round");
+  EXPECT_EQ(planted([](proto::Command &command) { command.mutable_kernel()->mutable_attributes(1)->set_integer(0); }),
+            "kernel rms_norm names 4 reference ops; it can be one");
+  EXPECT_EQ(planted([](proto::Command &command) { command.mutable_kernel()->mutable_attributes(0)->set_number(1); }),
+            "its attribute epsilon is not that of train.rms_norm norm");
+  EXPECT_EQ(planted([](proto::Command &command) { command.set_reference(2, 4); }),
+            "it is a sum and train.rms_norm norm, not train.exp exp");
+  const auto withOperand = [&](int index, auto change) {
+    return planted([&](proto::Command &command) { change(*command.mutable_kernel()->mutable_operands(index)); });
+  };
+  EXPECT_EQ(withOperand(5, [](proto::Operand &operand) { operand.set_access(proto::Operand::READ); }),
+            "operand 5 is not that of a sum and train.rms_norm norm");
+  EXPECT_EQ(withOperand(2, [](proto::Operand &operand) { operand.set_shape(0, 3); }),
+            "operand 2 is not that of a sum and train.rms_norm norm");
+  EXPECT_EQ(withOperand(6, [](proto::Operand &operand) { operand.set_dtype(proto::DTYPE_F16); }),
+            "operand 6 is not that of a sum and train.rms_norm norm");
+  EXPECT_EQ(planted([](proto::Command &command) { command.mutable_kernel()->mutable_operands()->RemoveLast(); }),
+            "it has fewer operands than a sum and train.rms_norm norm");
+}
+
 TEST(Meaning, RefusesAKernelThatNamesNoOpOrSeveral) {
   Case none(matmul), several(matmul);
   none.command.clear_reference();

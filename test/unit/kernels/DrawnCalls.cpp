@@ -289,17 +289,23 @@ Drawn norm(Draw &draw, const std::string &kernel) {
   Shape rows(x.begin(), x.end() - 1);
   if (draw.flag())
     rows = {elementCount(rows)};
-  const bool isLayer = kernel.starts_with("layer");
+  const bool isLayer = kernel.starts_with("layer"), residual = draw.flag();
   if (!kernel.ends_with("_grad")) {
     Operands operands = {draw.in(x), draw.in(cols)};
     if (isLayer)
       operands.push_back(draw.in(cols));
+    if (residual)
+      operands.push_back(draw.in(x));
     operands.push_back(draw.out(x));
     for (int statistic = 0; statistic < 1 + isLayer; ++statistic)
       operands.push_back(draw.out(rows));
-    return {kernel, std::move(operands), {{"epsilon", 1e-5}}};
+    const bool rounded = residual && draw.flag();
+    for (int sums = 0; sums < residual + rounded; ++sums)
+      operands.push_back(draw.out(x));
+    return {kernel,
+            std::move(operands),
+            {{"epsilon", 1e-5}, {"residual", int64_t(residual)}, {"rounded", int64_t(rounded)}}};
   }
-  const bool residual = draw.flag();
   Operands operands = {draw.in(x), draw.in(x), draw.in(cols)};
   for (int statistic = 0; statistic < 1 + isLayer; ++statistic)
     operands.push_back(draw.in(rows));
@@ -424,14 +430,16 @@ Drawn crossEntropy(Draw &draw, const std::string &kernel) {
   if (classes < columns)
     attributes["classes"] = classes;
   Operands operands = {draw.in({rows, columns}), labels};
-  if (kernel == "cross_entropy") {
+  if (kernel == "cross_entropy_grad")
+    operands.push_back(draw.in({rows}));
+  if (kernel != "cross_entropy")
+    operands.push_back(draw.positive({}));
+  if (kernel != "cross_entropy_grad") {
     operands.push_back(draw.out({}));
     operands.push_back(draw.out({rows}));
-  } else {
-    operands.push_back(draw.in({rows}));
-    operands.push_back(draw.positive({}));
-    operands.push_back(draw.out({rows, columns}));
   }
+  if (kernel != "cross_entropy")
+    operands.push_back(draw.out({rows, columns}));
   return {kernel, std::move(operands), std::move(attributes)};
 }
 
@@ -489,7 +497,7 @@ const Drawer drawers[] = {{elementwise, {"elementwise"}},
                           {elementIndex, {"gather_elements", "scatter_elements"}},
                           {argMax, {"arg_max"}},
                           {topK, {"top_k"}},
-                          {crossEntropy, {"cross_entropy", "cross_entropy_grad"}},
+                          {crossEntropy, {"cross_entropy", "cross_entropy_grad", "cross_entropy_with_grad"}},
                           {blockSumSquares, {"block_sum_squares"}},
                           {globalNorm, {"global_norm"}},
                           {learningRate, {"learning_rate"}},

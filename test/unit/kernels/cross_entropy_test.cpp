@@ -1,4 +1,4 @@
-// cross_entropy and cross_entropy_grad.
+// cross_entropy, cross_entropy_grad, and both as one.
 #include "test/unit/kernels/Harness.h"
 
 #include <cmath>
@@ -29,6 +29,11 @@ Buffer narrowed(const Buffer &rows, int64_t columns) {
   return result;
 }
 
+void expectSameBits(const std::vector<Buffer> &have, const std::vector<Buffer> &want) {
+  for (size_t i = 0; i < want.size(); ++i)
+    EXPECT_EQ(std::memcmp(have[i].data(), want[i].data(), want[i].bytes()), 0) << "result " << i;
+}
+
 TEST(CrossEntropy, LossAndGradient) {
   for (DType dtype : floatTypes)
     for (const char *reduction : {"mean", "sum"})
@@ -44,8 +49,13 @@ TEST(CrossEntropy, LossAndGradient) {
             attributesOf(reduction), {2, 3}, {epsilon, epsilon});
         Buffer dloss(type(dtype, {}));
         dtype == DType::F32 ? void(*dloss.as<float>() = 0.7f) : void(*dloss.as<double>() = 0.7);
-        expectMatchesReference("cross_entropy_grad", {logits, labels, forward[3], dloss, Buffer(type(dtype, shape))},
-                               attributesOf(reduction), {4}, {10 * epsilon, 1e-7});
+        const std::vector<Buffer> backward = expectMatchesReference(
+            "cross_entropy_grad", {logits, labels, forward[3], dloss, Buffer(type(dtype, shape))},
+            attributesOf(reduction), {4}, {10 * epsilon, 1e-7});
+        const std::vector<Buffer> both =
+            expectMatchesReference("cross_entropy_with_grad", {logits, labels, dloss, forward[2], forward[3], logits},
+                                   attributesOf(reduction), {3, 4, 5}, {10 * epsilon, 2e-6});
+        expectSameBits({both[3], both[4], both[5]}, {forward[2], forward[3], backward[4]});
       }
 }
 
@@ -70,6 +80,9 @@ TEST(CrossEntropy, PaddingCountsNowhere) {
       for (int64_t i = 0; i < 6 * columns; ++i)
         if (i % columns >= classes)
           EXPECT_EQ(gradient[4].at(i), 0);
+      const std::vector<Buffer> both = expectMatchesReference(
+          "cross_entropy_with_grad", {logits, labels, own[2], scalar, lse, logits}, padded, {3, 4, 5}, {2e-5, 2e-6});
+      expectSameBits({both[3], both[4], both[5]}, {own[2], own[3], gradient[4]});
     }
 }
 
@@ -104,6 +117,7 @@ TEST(CrossEntropy, FailsOnLabelsOutOfRange) {
     const Buffer wide(type(DType::F32, {3, 8}));
     expectFails("cross_entropy", {wide, labels, scalar, lse}, padded, text);
     expectFails("cross_entropy_grad", {logits, labels, lse, scalar, logits}, attributesOf("mean"), text);
+    expectFails("cross_entropy_with_grad", {logits, labels, scalar, scalar, lse, logits}, attributesOf("mean"), text);
   }
 }
 

@@ -148,6 +148,10 @@ TEST_P(HalfKernels, NormsSoftmaxAndLosses) {
     check("layer_norm_grad", {x, x, c, r, r, x, c, c}, {}, 3, {2 * lastPlace, 0.02});
     check("rms_norm_grad", {x, x, c, r, x, c}, {}, 2, {2 * lastPlace, 0.02});
     const Attributes residual = {{"residual", int64_t(1)}};
+    const Attributes ofSum = {{"epsilon", 1e-5}, {"residual", int64_t(1)}, {"rounded", int64_t(1)}};
+    const TensorType sum{wide, {rows, cols}}; // the reference normalizes it before it is rounded
+    check("layer_norm", {x, c, c, sum, x, r, r, sum, x}, ofSum, 4, {4 * lastPlace, 2 * lastPlace});
+    check("rms_norm", {x, c, sum, x, r, sum, x}, ofSum, 3, {4 * lastPlace, 2 * lastPlace});
     check("layer_norm_grad", {x, x, c, r, r, x, x, c, c}, residual, 3, {2 * lastPlace, 0.02});
     check("rms_norm_grad", {x, x, c, r, x, x, c}, residual, 2, {2 * lastPlace, 0.02});
     check("softmax", {x, x}, axis, 1, once);
@@ -174,6 +178,10 @@ TEST_P(HalfKernels, NormsSoftmaxAndLosses) {
                            {forward[0], forward[1], forward[3], Buffer(type(wide, {}), std::vector<float>{0.25f}),
                             Buffer(type(half, {4, classes}))},
                            mean, {4}, {lastPlace, 1e-7});
+    expectMatchesReference("cross_entropy_with_grad",
+                           {forward[0], forward[1], Buffer(type(wide, {}), std::vector<float>{0.25f}), forward[2],
+                            forward[3], Buffer(type(half, {4, classes}))},
+                           mean, {3, 4, 5}, {lastPlace, 1e-5});
   }
 }
 

@@ -1,6 +1,9 @@
 // layer_norm and layer_norm_grad.
 #include "test/unit/kernels/Harness.h"
 
+#include <cstring>
+#include <numeric>
+
 namespace ds::kernels::test {
 
 namespace {
@@ -69,6 +72,44 @@ TEST(NormGrad, AddsAResidual) {
           results = {6, 7, 8};
         expectMatchesReference(kernel, withResidual(random, kernel, dtype, shape), {{"residual", int64_t(1)}}, results,
                                {epsilon, 4 * epsilon});
+      }
+}
+
+TEST(Norm, OfASumHasTheBitsOfTheNormBehindIt) {
+  for (const std::string kernel : {"layer_norm", "rms_norm"})
+    for (DType dtype : floatTypes)
+      for (const Shape &shape : shapes) {
+        Random random(5);
+        SCOPED_TRACE(kernel + " " + toString(shape));
+        const double epsilon = dtype == DType::F32 ? 2e-6 : 2e-14;
+        const size_t parameters = kernel == "layer_norm" ? 2 : 1;
+        const Buffer x = random.buffer(dtype, shape, 3), residual = random.buffer(dtype, shape, 3);
+        std::vector<Buffer> operands = {x}, results = {Buffer(type(dtype, shape))};
+        for (size_t k = 0; k < parameters; ++k) {
+          operands.push_back(random.buffer(dtype, {shape.back()}));
+          results.emplace_back(type(dtype, rowsOf(shape)));
+        }
+        std::vector<Buffer> ofSum = operands, plain = operands;
+        ofSum.push_back(residual);
+        ofSum.insert(ofSum.end(), results.begin(), results.end());
+        ofSum.emplace_back(type(dtype, shape));
+        const size_t y = parameters + 2, sum = ofSum.size() - 1;
+        std::vector<size_t> written(sum - y + 1);
+        std::iota(written.begin(), written.end(), y);
+        const std::vector<Buffer> both = expectMatchesReference(
+            kernel, ofSum, {{"epsilon", 1e-5}, {"residual", int64_t(1)}}, written, {epsilon, 8 * epsilon});
+        for (int64_t i = 0; i < elementCount(shape); ++i)
+          ASSERT_EQ(both[sum].at(i),
+                    dtype == DType::F32 ? float(x.at(i)) + float(residual.at(i)) : x.at(i) + residual.at(i));
+        plain[0] = both[sum];
+        plain.insert(plain.end(), results.begin(), results.end());
+        written.pop_back();
+        for (size_t &operand : written)
+          --operand;
+        const std::vector<Buffer> behind =
+            expectMatchesReference(kernel, plain, {{"epsilon", 1e-5}}, written, {epsilon, 8 * epsilon});
+        for (size_t operand : written)
+          EXPECT_EQ(std::memcmp(behind[operand].data(), both[operand + 1].data(), behind[operand].bytes()), 0);
       }
 }
 

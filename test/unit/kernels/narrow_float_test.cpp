@@ -235,6 +235,10 @@ TEST_P(NarrowFloatKernels, Losses) {
                     {operands[0], operands[1], operands[3], Buffer(type(wide, {}), std::vector<float>{0.25f}),
                      Buffer(type(half, {4, 50}))},
                     mean, 1, {1e-5, 1e-7});
+  expectRoundedOnce("cross_entropy_with_grad",
+                    {operands[0], operands[1], Buffer(type(wide, {}), std::vector<float>{0.25f}), operands[2],
+                     operands[3], Buffer(type(half, {4, 50}))},
+                    mean, 3, {1e-5, 1e-6});
 }
 
 TEST_P(NarrowFloatKernels, Convolutions) {

@@ -274,7 +274,7 @@ def require_places(rank, kernel, reads, writes, scratches, microbatch):
             other = rank.locate(read, microbatch)
             if not overlap(place, other) or read is write:
                 continue
-            may = index < len(writes) and (kernel == "elementwise" or index == 0 and position in ROWS[kernel].over)
+            may = index < len(writes) and (kernel == "elementwise" or index in ROWS[kernel].results_over and position in ROWS[kernel].over)
             if not may or place != other or dtype_of(read).width != dtype_of(write).width:
                 raise Refusal(f"{rank.name(write)} overlaps {rank.name(read)}, which the kernel still reads")
         for other in [*writes, *scratches][:index]:

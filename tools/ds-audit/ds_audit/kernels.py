@@ -21,7 +21,8 @@ class Row:
     function: object
     attributes: tuple = ()   # names of the kernel's; None: it takes any
     defaults: dict = dataclasses.field(default_factory=dict)  # where a train op or a kernel may leave an attribute out
-    over: tuple = ()         # inputs whose bytes the first result may have
+    over: tuple = ()         # inputs whose bytes results may have
+    results_over: tuple = (0,)  # which results
     ignored: tuple = ()      # attributes that choose rounding, speed, or what results' shapes say already
 
 
@@ -81,6 +82,13 @@ def opaque(name, flag_at=None, flag="mask", columns_at=None):
             form, data = data[columns_at].size, [array.ravel() for array in data]
         return algebra.opaque(name, (tuple(sorted(attributes.items())), form), data, shapes)
     return run
+
+
+def cross_entropy_with_grad(algebra, inputs, attributes, results, place):
+    logits, labels, dloss = inputs
+    loss, lse = opaque("cross_entropy")(algebra, [logits, labels], attributes, results[:2], place)
+    gradient = opaque("cross_entropy_grad")(algebra, [logits, labels, Tensor(lse, results[1][0]), dloss], attributes, results[2:], place)
+    return [loss, lse, *gradient]
 
 
 def slice_(algebra, inputs, attributes, results, place):
@@ -162,6 +170,23 @@ def scatter_elements(algebra, inputs, attributes, results, place):
     else:
         return opaque("scatter_elements")(algebra, inputs, attributes, results, place)
     return [data]
+
+
+def norm(name, inputs_without):
+    """Of x or, with one input more, of the sum of both, which is a result as well, and of 16 bits rounded before."""
+    normalized = opaque(name, columns_at=1)
+
+    def run(algebra, inputs, attributes, results, place):
+        if len(inputs) not in (inputs_without, inputs_without + 1):
+            raise Refusal(f"{name} has {len(inputs)} inputs")
+        if len(inputs) == inputs_without:
+            return normalized(algebra, inputs, attributes, results, place)
+        x, *others, residual = inputs
+        total = algebra.add(x.data, residual.data.reshape(x.data.shape))
+        rounded = Tensor(algebra.rounded(total, x.dtype), x.dtype)
+        sums = [total, rounded.data][:len(results) - inputs_without]
+        return [*normalized(algebra, [rounded, *others], attributes, results[:inputs_without], place), *sums]
+    return run
 
 
 def norm_grad(name, inputs_without):
@@ -264,7 +289,8 @@ ROWS = {
     **{f"reduce_{kind}": Row(reduction(kind), ("axes",), ignored=("wide",)) for kind in ("sum", "mean", "max")},
     **{name: Row(opaque(name), ("axis",), over=(0,)) for name in ("softmax", "log_softmax")},
     **{name: Row(opaque(name), ("axis",), over=(0, 1)) for name in ("softmax_grad", "log_softmax_grad")},
-    **{name: Row(opaque(name, columns_at=1), ("epsilon",), over=(0,)) for name in ("layer_norm", "rms_norm")},
+    **{name: Row(norm(name, inputs), ("epsilon",), over=(0, inputs), results_over=(0, inputs, inputs + 1), ignored=("residual", "rounded"))
+       for name, inputs in (("layer_norm", 3), ("rms_norm", 2))},
     **{name: Row(norm_grad(name, inputs), over=(0, 1, inputs), ignored=("residual",)) for name, inputs in (("layer_norm_grad", 5), ("rms_norm_grad", 4))},
     "batch_norm": Row(opaque("batch_norm"), ("epsilon",), over=(0,)), "batch_norm_grad": Row(opaque("batch_norm_grad"), over=(0, 1)),
     "conv": Row(opaque("conv", 2, "bias"), (*WINDOW, "groups", "bias"), ignored=FROM_SHAPES),
@@ -277,6 +303,7 @@ ROWS = {
     "cumsum": Row(cumsum, ("axis", "exclusive", "reverse"), defaults=dict(exclusive=0, reverse=0)),
     "cross_entropy": Row(opaque("cross_entropy"), ("ignore_index", "reduction", "classes"), defaults=dict(classes=0)),
     "cross_entropy_grad": Row(opaque("cross_entropy_grad"), ("ignore_index", "reduction", "classes"), defaults=dict(classes=0), over=(0,)),
+    "cross_entropy_with_grad": Row(cross_entropy_with_grad, ("ignore_index", "reduction", "classes"), defaults=dict(classes=0), over=(0,), results_over=(2,)),
     "dropout": Row(dropout, ("ratio", "op_id"), over=(0,)), "uniform": Row(uniform, ("op_id",), ignored=("shape", "element_type")),
     "adamw": Row(optimizer("adamw", 2), ("beta1", "beta2", "epsilon", "weight_decay", "adam_w_mode", "cycled"), defaults=dict(cycled=0)),
     "sgd": Row(optimizer("sgd", 1), ("momentum", "weight_decay", "nesterov")), "adagrad": Row(optimizer("adagrad", 1), ("epsilon", "weight_decay", "lr_decay")),
