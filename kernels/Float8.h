@@ -2,7 +2,7 @@
 //
 // As GPUs have them (Micikevicius et al., "FP8 Formats for Deep Learning", 2022): E4M3 has no infinity and one NaN for
 // each sign, and reaches to 448; E5M2 is the upper half of a float16, and reaches to 57344. They are codes in tensors
-// of bytes, beside a scale by which they are multiplied. Also for device code of CUDA: no library call.
+// of bytes, beside scales by which they are multiplied. Also for device code of CUDA: no library call.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -53,13 +53,13 @@ DS_HOST_DEVICE constexpr float float8Value(Float8 format, uint8_t code) {
   return __builtin_bit_cast(float, sign | ((magnitude << (23 - mantissa)) + (uint32_t(127 - bias) << 23)));
 }
 
-/// Of one tensor: numbers are codes times `scale`, codes are of numbers times `inverse`.
+/// Of a tensor or a block of it: numbers are codes times `scale`, codes are of numbers times `inverse`.
 struct Float8Scale {
   float scale, inverse;
 };
 
-/// That which makes the largest magnitude of a tensor the largest number of the format. NaN where one is infinite or
-/// NaN: then all are. A tensor of nothing but numbers below 2^-100 is one of zeros.
+/// That which makes the largest magnitude of its numbers the largest number of the format. NaN where one is infinite or
+/// NaN: then all are. Nothing but numbers below 2^-100 are zeros.
 DS_HOST_DEVICE constexpr Float8Scale float8Scale(Float8 format, float largestMagnitude) {
   if (!(largestMagnitude <= 0x1.fffffep127F))
     return {__builtin_nanf(""), __builtin_nanf("")};
@@ -67,5 +67,39 @@ DS_HOST_DEVICE constexpr Float8Scale float8Scale(Float8 format, float largestMag
     return {1, 1};
   return {largestMagnitude / float8Largest(format), float8Largest(format) / largestMagnitude};
 }
+
+/// What has a scale of its own: all codes; 128 of a line, which a product sums along; or those of 128 lines.
+enum class Float8Block : uint8_t { Tensor, Line, Square };
+
+inline constexpr int64_t float8BlockEdge = 128;
+
+/// Where the scales of codes [lines, depth] lie, as cuBLASLt wants them: of lines [blocks, lines], of squares
+/// [ceil(lines / 128), blocks up to a multiple of 4], with ceil(depth / 128) blocks; the last one may be shorter.
+struct Float8Scales {
+  Float8Block block;
+  int64_t lines, depth;
+
+  /// Codes of a line that have one scale.
+  DS_HOST_DEVICE constexpr int64_t step() const {
+    return block == Float8Block::Tensor || depth < float8BlockEdge ? depth : float8BlockEdge;
+  }
+  DS_HOST_DEVICE constexpr int64_t rows() const {
+    return block == Float8Block::Line ? blocksOf(depth) : block == Float8Block::Square ? blocksOf(lines) : 1;
+  }
+  DS_HOST_DEVICE constexpr int64_t cols() const {
+    return block == Float8Block::Line ? lines : block == Float8Block::Square ? (blocksOf(depth) + 3) / 4 * 4 : 1;
+  }
+  DS_HOST_DEVICE constexpr int64_t count() const { return rows() * cols(); }
+  DS_HOST_DEVICE constexpr int64_t at(int64_t line, int64_t place) const {
+    return block == Float8Block::Line     ? place / float8BlockEdge * cols() + line
+           : block == Float8Block::Square ? line / float8BlockEdge * cols() + place / float8BlockEdge
+                                          : 0;
+  }
+
+private:
+  DS_HOST_DEVICE static constexpr int64_t blocksOf(int64_t size) {
+    return (size + float8BlockEdge - 1) / float8BlockEdge;
+  }
+};
 
 } // namespace ds::kernels

@@ -88,8 +88,17 @@ public:
     return call.call(op);
   }
 
+  KernelCall quantizeFp8(QuantizeFp8Op op) const {
+    auto call = writerOf(op).with("format", op.getFormat()).with("transposed", op.getTransposed());
+    if (op.getBlock())
+      call.with("block", *op.getBlock());
+    return call.call(op);
+  }
+
   KernelCall fp8Matmul(Fp8MatmulOp op) const {
     auto call = writerOf(op).with("a_format", op.getAFormat()).with("b_format", op.getBFormat());
+    if (op.getABlock())
+      call.with("a_block", *op.getABlock()).with("b_block", *op.getBBlock());
     return call.with("bias", bool(op.getBias())).with("pieces", target_.workers).call(op);
   }
 
@@ -257,9 +266,7 @@ FailureOr<KernelCall> select(Operation *op, const Selector &select) {
       .Case([&](MatmulGeluTanhOp o) { return select.matmulGelu(o, "gelu_tanh"); })
       .Case([&](MatmulGeluTanhGradOp o) { return select.matmulGelu(o, "gelu_tanh_grad"); })
       .Case([&](LinearWeightGradOp o) { return select.linearWeightGrad(o); })
-      .Case([&](QuantizeFp8Op o) {
-        return writerOf(o).with("format", o.getFormat()).with("transposed", o.getTransposed()).call(o);
-      })
+      .Case([&](QuantizeFp8Op o) { return select.quantizeFp8(o); })
       .Case([&](Fp8MatmulOp o) { return select.fp8Matmul(o); })
       .Case<AttentionOp, AttentionGradOp, PackedAttentionOp, PackedAttentionGradOp>(
           [&](auto o) { return select.attention(o); })

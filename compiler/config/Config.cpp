@@ -61,8 +61,8 @@ void resolvePrecision(Resolver &resolver, Config &config) {
 
 void resolveFp8(Resolver &resolver, Config &config) {
   static constexpr std::string_view path = "deepstatic.fp8";
-  config.fp8 = resolver.stringOrDefault(path) == "tensor";
-  if (config.fp8 && !config.bf16)
+  config.fp8 = resolver.stringOrDefault(path);
+  if (config.fp8 != "off" && !config.bf16)
     resolver.refuse(path, "what such products read and write is bfloat16, and bf16.enabled is false",
                     "--set bf16.enabled=true");
 }

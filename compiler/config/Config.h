@@ -203,7 +203,7 @@ struct Config {
   int64_t checkpointBuffer = 0;     // bytes of a rank, of --save; 0: a step waits until its checkpoint is written
   Monitor tensorboard, csvMonitor;
   Profiling profiling;
-  bool fp8 = false;                       // products of linear layers in 8 bits (docs/precision.md)
+  std::string fp8;                        // deepstatic.fp8: "off", "tensor" or "block" (docs/precision.md)
   bool tf32 = false;                      // a GPU may round float32 factors of matrix products to TF32
   std::optional<double> gradientClipping; // largest global norm; none: gradients stay as they are
   std::optional<int64_t> deviceMemory;    // bytes a rank, from --device-memory or deepstatic.device_memory

@@ -144,8 +144,9 @@ or `{"file": "loss.onnx"}`, a graph of its own. `--attach-loss` wins over it. `d
 is not ignored weighs the same in the whole batch, as with `num_items_in_batch` of transformers. `docs/loss.md` has more.
 
 ## FP8
-`deepstatic.fp8` is `"off"` or `"tensor"`: then linear layers multiply numbers of 8 bits, of which each tensor has one scale, forward and
-backward. It needs `bf16.enabled` and, on device cuda, compute capability 8.9. It changes losses; `docs/precision.md` has more.
+`deepstatic.fp8` is `"off"`, `"tensor"` or `"block"`: then linear layers multiply numbers of 8 bits, forward and backward. Each tensor has one
+scale, or each block of 128 or 128 x 128 numbers. It needs `bf16.enabled`. On device cuda it needs compute capability 8.9 or more for tensors,
+and 9.0 for blocks. It changes losses; `docs/precision.md` has more.
 
 ## TF32
 `deepstatic.tf32` lets a GPU round the float32 factors of matrix products to TF32, whose mantissa has 10 bits, and sum in float32. It is off

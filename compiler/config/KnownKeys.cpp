@@ -26,7 +26,7 @@ constexpr KnownKey ownKeys[] = {
     {"deepstatic.checkpoint.snapshot", "str", R"("buffered")", R"(["buffered", "blocking"])", "", false},
     {"deepstatic.delayed_update", "bool", "false", "", "", false},
     {"deepstatic.device_memory", "int|str|null", "null", "", "", false},
-    {"deepstatic.fp8", "str", R"("off")", R"(["off", "tensor"])", "", false},
+    {"deepstatic.fp8", "str", R"("off")", R"(["off", "tensor", "block"])", "", false},
     {"deepstatic.loss", "str|object|null", "null", "", "", false},
     {"deepstatic.loss_normalization", "str", R"("microbatch")", R"(["microbatch", "tokens"])", "", false},
     {"deepstatic.nvme_path", "str|null", "null", "", "", false},

@@ -186,7 +186,7 @@ std::string resolvedJson(const Config &config) {
         {"delayed_update", config.delayedUpdate},
         {"tensor_parallel", 1},
         {"tf32", config.tf32},
-        {"fp8", config.fp8 ? "tensor" : "off"},
+        {"fp8", config.fp8},
         {"loss_normalization", config.lossByTokens ? "tokens" : "microbatch"},
         {"checkpoint", config.checkpointBuffer > 0 ? json{{"snapshot", "buffered"}, {"buffer", config.checkpointBuffer}}
                                                    : json{{"snapshot", "blocking"}}},

@@ -113,6 +113,18 @@ static bool checkOptimizer(const config::Config &config, ModuleOp module, const 
   return true;
 }
 
+/// Refuses products in 8 bits that a machine's GPUs do not have.
+static void requireFp8(const std::string &fp8, const config::Machine &machine) {
+  const int capability = config::computeCapability(machine.isa);
+  if (fp8 == "off" || machine.device != "cuda" || (fp8 == "tensor" ? capability >= 89 : capability == 90))
+    return;
+  const std::string rule = capability < 89 ? "GPUs multiply numbers of 8 bits from compute capability 8.9 on"
+                                           : "only GPUs of compute capability 9.0 have scales of such blocks";
+  throw Error("deepstatic.fp8 is \"" + fp8 + "\", but " + rule + ", and machine " + machine.name + " has isa " +
+                  (machine.isa.empty() ? "sm_80" : machine.isa),
+              std::string("--set deepstatic.fp8=") + (capability < 89 ? "off" : "tensor"));
+}
+
 /// The machine with the memory that the user grants of it.
 static config::Machine loadMachine(const CompileRequest &request, const config::Config &config) {
   config::Machine machine = config::loadMachine(request.machine, machineFolders());
@@ -122,12 +134,7 @@ static config::Machine loadMachine(const CompileRequest &request, const config::
                 std::to_string(machine.deviceMemory) + " for a rank; grant it at most that");
   machine.deviceMemory = config.deviceMemory.value_or(machine.deviceMemory);
   machine.hostMemory = config.hostMemory.value_or(machine.hostMemory);
-  if (const int capability = config::computeCapability(machine.isa);
-      config.fp8 && machine.device == "cuda" && capability < 89)
-    throw Error("deepstatic.fp8 is \"tensor\", but GPUs multiply numbers of 8 bits from compute capability 8.9 on, and "
-                "machine " +
-                    machine.name + " has isa " + (machine.isa.empty() ? "sm_80" : machine.isa),
-                "--set deepstatic.fp8=off");
+  requireFp8(config.fp8, machine);
   return machine;
 }
 

@@ -72,8 +72,8 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
     pm.addPass(createWidenSums());
   addOptional(pm, options, createFoldTransposes());
   // Before anything else is fused into products: what is left of them in 16 bits may be.
-  if (options.quantizesProducts)
-    pm.addPass(createQuantizeProducts());
+  if (!options.fp8.empty())
+    pm.addPass(createQuantizeProducts({.blocks = options.fp8 == "block"}));
   if (options.device == kernels::Device::Cuda) {
     addOptional(pm, options, createFuseBiasGradients());     // oneDNN has no such epilogue
     addOptional(pm, options, createFuseResidualGradients()); // a CPU's bfloat16 kernels round once
@@ -308,7 +308,7 @@ private:
   Flag<std::string> optimizer_{*this, "optimizer", options_.optimizer.optimizer, "adamw, sgd, adagrad, lion or lamb"};
   Flag<double> lr_{*this, "lr", options_.optimizer.lr, "learning rate"};
   Flag<std::string> narrow_{*this, "narrow", options_.narrow, "compute with bf16 or f16"};
-  Flag<bool> quantizesProducts_{*this, "quantize-products", options_.quantizesProducts, "linear layers in 8 bits"};
+  Flag<std::string> fp8_{*this, "fp8", options_.fp8, "linear layers in 8 bits: tensor or block"};
   Flag<bool> countsTargets_{*this, "count-targets", options_.countsTargets, "weigh losses by targets"};
   Flag<bool> delaysUpdates_{*this, "delay-updates", options_.delaysUpdates, "updates are of the step before"};
   Flag<int64_t> dataParallel_{*this, "data-parallel", options_.dataParallel, "ranks of the data axis"};

@@ -308,7 +308,7 @@ ConfigFile readConfig(std::string_view text, const std::string &name, const std:
   config.delayed = reader.flag("deepstatic.delayed_update", false);
   config.reductionType = reader.text("communication_data_type", "fp32");
   config.bf16 = reader.flag("bf16.enabled", reader.isAuto("bf16.enabled") && trained.bf16);
-  config.fp8 = reader.text("deepstatic.fp8", "off") == "tensor";
+  config.fp8 = reader.text("deepstatic.fp8", "off");
   readFp16(reader, config);
   config.bucket = readBucket(reader, trained.hidden);
   return config;

@@ -39,7 +39,7 @@ struct ConfigFile {
   bool delayed = false; ///< updates are of the gradients of the step before
   bool tokens = false;  ///< losses are weighed by the targets of the whole batch
   bool bf16 = false;
-  bool fp8 = false;          ///< deepstatic.fp8: products of linear layers
+  std::string fp8 = "off";   ///< deepstatic.fp8; else "tensor" or "block"
   std::string reductionType; ///< communication_data_type, "fp32" where it is left out
   std::optional<Fp16> fp16;
   uint64_t bucket = 0; ///< most elements of a bucket of several parameters

@@ -189,6 +189,20 @@ Claim learningRates(const proto::Plan &plan, const ConfigFile &config) {
                                " follow from the configuration"};
 }
 
+/// Whether products are of 8 bits; throws where not as the configuration asks.
+bool requireFp8(const proto::Plan &plan, const std::string &asked) {
+  bool has = false;
+  for (const proto::ReferenceOp &op : plan.reference().ops()) {
+    if (op.op() != "train.fp8_matmul")
+      continue;
+    has = true;
+    if (const bool isBlocked = !textOf(op, "a_block").empty(); asked != (isBlocked ? "block" : "tensor"))
+      throw Error("the plan multiplies numbers of 8 bits with a scale for each " +
+                  std::string(isBlocked ? "block" : "tensor") + ", but deepstatic.fp8 is \"" + asked + "\"");
+  }
+  return has;
+}
+
 /// What is narrow in a plan is of the one type that the configuration asks for.
 Claim precision(const proto::Plan &plan, const ConfigFile &config) {
   const auto computesIn = [&](proto::DType dtype) {
@@ -202,10 +216,7 @@ Claim precision(const proto::Plan &plan, const ConfigFile &config) {
   };
   require(proto::DTYPE_BF16, "bfloat16", "bf16", config.bf16);
   require(proto::DTYPE_F16, "float16", "fp16", config.fp16.has_value());
-  const bool hasFp8 = std::ranges::any_of(plan.reference().ops(),
-                                          [](const proto::ReferenceOp &op) { return op.op() == "train.fp8_matmul"; });
-  if (hasFp8 && !config.fp8)
-    throw Error("the plan multiplies numbers of 8 bits, but deepstatic.fp8 is \"off\"");
+  const bool hasFp8 = requireFp8(plan, config.fp8);
   if (config.fp16)
     return {"precision", "activations are float16, as fp16.enabled asks, and " + requireLossScale(plan, *config.fp16)};
   return {

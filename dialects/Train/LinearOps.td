@@ -83,40 +83,49 @@ def Train_LinearWeightGradOp : Train_PureOp<"linear_weight_grad"> {
 }
 
 def Train_CodeTensor : StaticShapeTensorOf<[UI8]>;
-def Train_F32Scalar : 0DTensorOf<[F32]>;
+def Train_ScaleTensor : StaticShapeTensorOf<[F32]>;
 
 def Train_QuantizeFp8Op : Train_PureOp<"quantize_fp8"> {
-  let summary = "a matrix in 8 bits, with one scale";
+  let summary = "a matrix in 8 bits, with one scale or one for each block";
   let description = [{
     `codes`, as they lie or `transposed`, are those of `input` divided by `scale`, in the format e4m3 or e5m2. The scale makes the largest
-    magnitude of `input` the largest number of the format. Without a gradient: `ds-quantize-products` makes it behind the differentiation.
+    magnitude of `input` the largest number of the format. `per` a block of `codes` each block has such a scale: 128 codes of a line, "1x128",
+    or those of 128 lines, "128x128", where blocks at an edge may be smaller. Without a gradient: `ds-quantize-products` makes it behind the
+    differentiation.
 
     **Constraints**
     - (quantize_fp8_c1) `input` is a matrix.
     - (quantize_fp8_c2) `format` is "e4m3" or "e5m2".
+    - (quantize_fp8_c3) `block` is "1x128" or "128x128", if it is there.
   }];
-  let arguments = (ins StaticShapeTensorOf<[F32, BF16]>:$input, StrAttr:$format, UnitAttr:$transposed);
-  let results = (outs Train_CodeTensor:$codes, Train_F32Scalar:$scale);
-  let assemblyFormat = "$input $format (`transposed` $transposed^)? attr-dict `:` functional-type(operands, results)";
+  let arguments = (ins StaticShapeTensorOf<[F32, BF16]>:$input, StrAttr:$format, OptionalAttr<StrAttr>:$block, UnitAttr:$transposed);
+  let results = (outs Train_CodeTensor:$codes, Train_ScaleTensor:$scale);
+  let assemblyFormat = [{
+    $input $format (`per` $block^)? (`transposed` $transposed^)? attr-dict `:` functional-type(operands, results)
+  }];
 }
 
 def Train_Fp8MatmulOp : Train_PureOp<"fp8_matmul"> {
   let summary = "the product of two matrices in 8 bits";
   let description = [{
     `result[M, N] = a[M, K] b[N, K]^T a_scale b_scale + bias[N]` of the numbers that codes stand for: what GPUs have is the product along the
-    innermost dimension of both.
+    innermost dimension of both. `per` blocks the parts of that sum are multiplied by the scales of their blocks.
 
     **Constraints**
     - (fp8_matmul_c1) `a` and `b` are matrices of as many columns.
     - (fp8_matmul_c2) `a_format` and `b_format` are "e4m3" or "e5m2", and one is "e4m3".
     - (fp8_matmul_c3) `bias` has one dimension of size N.
     - (fp8_matmul_c4) with `wide` the result is f32 and there is no bias; else it is bf16.
+    - (fp8_matmul_c5) `a_block` and `b_block` are "1x128" or "128x128", and one is "1x128"; or neither is there.
+    - (fp8_matmul_c6) scales have the shapes of those of `quantize_fp8`.
   }];
-  let arguments = (ins Train_CodeTensor:$a, Train_F32Scalar:$a_scale, Train_CodeTensor:$b, Train_F32Scalar:$b_scale,
-                       Optional<StaticShapeTensorOf<[BF16]>>:$bias, StrAttr:$a_format, StrAttr:$b_format, UnitAttr:$wide);
+  let arguments = (ins Train_CodeTensor:$a, Train_ScaleTensor:$a_scale, Train_CodeTensor:$b, Train_ScaleTensor:$b_scale,
+                       Optional<StaticShapeTensorOf<[BF16]>>:$bias, StrAttr:$a_format, StrAttr:$b_format,
+                       OptionalAttr<StrAttr>:$a_block, OptionalAttr<StrAttr>:$b_block, UnitAttr:$wide);
   let results = (outs StaticShapeTensorOf<[F32, BF16]>:$result);
   let assemblyFormat = [{
-    $a `by` $a_scale $a_format `,` $b `by` $b_scale $b_format (`bias` $bias^)? attr-dict `:` functional-type(operands, results)
+    $a `by` $a_scale $a_format (`per` $a_block^)? `,` $b `by` $b_scale $b_format (`per` $b_block^)? (`bias` $bias^)?
+    attr-dict `:` functional-type(operands, results)
   }];
 }
 

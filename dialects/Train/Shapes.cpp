@@ -245,6 +245,18 @@ LogicalResult LinearWeightGradOp::inferReturnTypes(MLIRContext *, Where location
 }
 
 static bool isFp8Format(StringRef format) { return format == "e4m3" || format == "e5m2"; }
+static bool isFp8Block(std::optional<StringRef> block) { return !block || *block == "1x128" || *block == "128x128"; }
+
+/// The shape of the scales of codes [lines, depth], as kernels/Float8.h lays them out; none: one for all.
+static SmallVector<int64_t> scaleShape(std::optional<StringRef> block, int64_t lines, int64_t depth) {
+  constexpr int64_t edge = 128;
+  if (!block)
+    return {};
+  const int64_t along = llvm::divideCeil(depth, edge);
+  return *block == "1x128"
+             ? SmallVector<int64_t>{along, lines}
+             : SmallVector<int64_t>{int64_t(llvm::divideCeil(lines, edge)), int64_t(llvm::alignTo(along, 4))};
+}
 
 LogicalResult QuantizeFp8Op::inferReturnTypes(MLIRContext *context, Where location, Adaptor adaptor, Types &types) {
   auto input = tensor(adaptor.getInput());
@@ -252,10 +264,13 @@ LogicalResult QuantizeFp8Op::inferReturnTypes(MLIRContext *context, Where locati
     return emitOptionalError(location, "input ", input, " must be a matrix");
   if (!isFp8Format(adaptor.getFormat())) // quantize_fp8_c2
     return emitOptionalError(location, "format \"", adaptor.getFormat(), "\" is none of \"e4m3\", \"e5m2\"");
+  const std::optional<StringRef> block = adaptor.getBlock();
+  if (!isFp8Block(block)) // quantize_fp8_c3
+    return emitOptionalError(location, "block \"", *block, "\" is none of \"1x128\", \"128x128\"");
   const int64_t rows = input.getDimSize(0), columns = input.getDimSize(1);
   const int64_t codes[] = {adaptor.getTransposed() ? columns : rows, adaptor.getTransposed() ? rows : columns};
   types.push_back(RankedTensorType::get(codes, IntegerType::get(context, 8, IntegerType::Unsigned)));
-  types.push_back(RankedTensorType::get({}, Float32Type::get(context)));
+  types.push_back(RankedTensorType::get(scaleShape(block, codes[0], codes[1]), Float32Type::get(context)));
   return success();
 }
 
@@ -275,6 +290,17 @@ LogicalResult Fp8MatmulOp::inferReturnTypes(MLIRContext *context, Where location
     if (adaptor.getWide()) // fp8_matmul_c4
       return emitOptionalError(location, "a product that is left in f32 takes no bias");
   }
+  const std::optional<StringRef> aBlock = adaptor.getABlock(), bBlock = adaptor.getBBlock();
+  if (!isFp8Block(aBlock) || !isFp8Block(bBlock) || aBlock.has_value() != bBlock.has_value() ||
+      (aBlock && *aBlock == "128x128" && *bBlock == "128x128")) // fp8_matmul_c5
+    return emitOptionalError(location,
+                             "blocks must be \"1x128\" or \"128x128\", of a and b or of neither, and one \"1x128\"");
+  for (auto [name, scale, block, codes] :
+       {std::tuple("a", adaptor.getAScale(), aBlock, a), {"b", adaptor.getBScale(), bBlock, b}})
+    if (const auto shape = scaleShape(block, codes.getDimSize(0), codes.getDimSize(1));
+        shapeOf(scale) != ArrayRef(shape)) // fp8_matmul_c6
+      return emitOptionalError(location, "the scale of ", name, " must have shape [", shape, "], not ",
+                               scale.getType());
   const Type element = adaptor.getWide() ? Type(Float32Type::get(context)) : BFloat16Type::get(context);
   types.push_back(RankedTensorType::get({a.getDimSize(0), columns}, element));
   return success();

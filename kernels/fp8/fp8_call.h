@@ -8,7 +8,7 @@
 
 namespace ds::kernels {
 
-/// x [rows, cols] -> q [rows, cols] or, transposed, [cols, rows], and scale.
+/// x [rows, cols] -> q [rows, cols] or, transposed, [cols, rows], and its scales.
 struct QuantizeFp8Call {
   explicit QuantizeFp8Call(const Call &call);
 
@@ -18,13 +18,15 @@ struct QuantizeFp8Call {
   Float8 format;
   bool transposed;
   int64_t rows, cols; ///< of x
-  DType dtype;        ///< of x
+  Float8Scales scales;
+  DType dtype; ///< of x
   CallWorkspace workspace;
 
   int64_t elements() const { return rows * cols; }
 };
 
-/// c [m, n] = a [m, k] b [n, k]^T times their scales, plus a bias.
+/// c [m, n] = a [m, k] b [n, k]^T times their scales, plus a bias. With blocks c is a sum over these: a partial sum in
+/// float32 times both scales, added in their order.
 struct Fp8MatmulCall {
   explicit Fp8MatmulCall(const Call &call);
 
@@ -35,12 +37,16 @@ struct Fp8MatmulCall {
   bool hasBias;
   size_t c;
   int64_t m, n, k;
+  Float8Scales aScales, bScales;
   int64_t pieces; ///< as of matmul
   DType dtype;    ///< of bias and c
   CallWorkspace workspace;
 
+  bool isBlocked() const { return aScales.block != Float8Block::Tensor; }
   /// The matmul of the numbers that the codes stand for, in float32; with the bias, if there is one and it `takesBias`.
-  Invocation product(bool takesBias) const;
+  Invocation product(bool takesBias) const { return product(takesBias, k); }
+  /// That of `depth` columns of each.
+  Invocation product(bool takesBias, int64_t depth) const;
 };
 
 } // namespace ds::kernels

@@ -1,5 +1,6 @@
 // fp8_matmul by cuBLASLt, which has FP8 for a transposed first matrix alone (our b, matmul_cuda_plan.h), at multiples
-// of 16 elements and bytes, and on compute capability 8.9 and newer. Elsewhere a kernel of our own.
+// of 16 elements and bytes, and on compute capability 8.9 and newer; of blocks on 9.0 alone. Elsewhere a kernel of our
+// own.
 #include "kernels/cuda/Fallback.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/fp8/plain_fp8_matmul.h"
@@ -25,7 +26,7 @@ public:
                                    call_.hasBias ? std::optional(call_.dtype) : std::nullopt,
                                    {}};
     product_.emplace(product, plan, call_.dtype, epilogue, alignment, call_.workspace.bytes,
-                     ScaledFactors{call_.aFormat, call_.bFormat});
+                     ScaledFactors{call_.aFormat, call_.bFormat, call_.aScales.block, call_.bScales.block});
     isPlain_ = !product_->hasAlgorithm();
   }
 
@@ -33,8 +34,8 @@ public:
     using Operands = Fp8MatmulCall;
     const bool isAligned = std::ranges::all_of(operands.first(call_.c + 1), [&](void *const &address) {
       const auto operand = size_t(&address - operands.data());
-      return operand == Operands::aScale || operand == Operands::bScale ||
-             reinterpret_cast<uintptr_t>(address) % alignment == 0;
+      const bool isScalar = !call_.isBlocked() && (operand == Operands::aScale || operand == Operands::bScale);
+      return isScalar || reinterpret_cast<uintptr_t>(address) % alignment == 0;
     });
     if (!product_ || isPlain_ || !isAligned) {
       enqueuePlainFp8Matmul(call_, operands, streamOf(context));

@@ -13,15 +13,14 @@ public:
     using Operands = Fp8MatmulCall;
     const auto *a = static_cast<const uint8_t *>(operands[Operands::a]);
     const auto *b = static_cast<const uint8_t *>(operands[Operands::b]);
-    const double scale = double(*static_cast<const float *>(operands[Operands::aScale])) *
-                         double(*static_cast<const float *>(operands[Operands::bScale]));
+    const auto *aScale = static_cast<const float *>(operands[Operands::aScale]),
+               *bScale = static_cast<const float *>(operands[Operands::bScale]);
     for (int64_t i = 0; i < call_.m; ++i)
       for (int64_t j = 0; j < call_.n; ++j) {
         double sum = 0;
         for (int64_t l = 0; l < call_.k; ++l)
-          sum += double(float8Value(call_.aFormat, a[i * call_.k + l])) *
-                 double(float8Value(call_.bFormat, b[j * call_.k + l]));
-        sum *= scale;
+          sum += double(float8Value(call_.aFormat, a[i * call_.k + l])) * double(aScale[call_.aScales.at(i, l)]) *
+                 double(float8Value(call_.bFormat, b[j * call_.k + l])) * double(bScale[call_.bScales.at(j, l)]);
         if (call_.hasBias)
           sum += double(static_cast<const float *>(operands[Operands::bias])[j]);
         static_cast<float *>(operands[call_.c])[i * call_.n + j] = float(sum);

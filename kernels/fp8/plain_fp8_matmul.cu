@@ -11,18 +11,23 @@ struct Factor {
   const uint8_t *codes;
   const float *scale;
   Float8 format;
+  Float8Scales scales;
 };
 
 template <typename T>
 __global__ void __launch_bounds__(blockThreads)
     plainFp8MatmulKernel(Factor a, Factor b, const T *bias, T *c, int64_t m, int64_t n, int64_t k) {
-  const float scale = *a.scale * *b.scale;
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < m * n; i += int64_t(gridDim.x) * blockDim.x) {
     const uint8_t *row = a.codes + i / n * k, *col = b.codes + i % n * k;
     float sum = 0;
-    for (int64_t l = 0; l < k; ++l)
-      sum += float8Value(a.format, row[l]) * float8Value(b.format, col[l]);
-    c[i] = narrow<T>(sum * scale + (bias ? wide(bias[i % n]) : 0.0F));
+    for (int64_t l = 0; l < k; l += a.scales.step()) {
+      const int64_t end = l + a.scales.step() < k ? l + a.scales.step() : k;
+      float ofBlock = 0;
+      for (int64_t place = l; place < end; ++place)
+        ofBlock += float8Value(a.format, row[place]) * float8Value(b.format, col[place]);
+      sum += ofBlock * (a.scale[a.scales.at(i / n, l)] * b.scale[b.scales.at(i % n, l)]);
+    }
+    c[i] = narrow<T>(sum + (bias ? wide(bias[i % n]) : 0.0F));
   }
 }
 
@@ -30,8 +35,10 @@ __global__ void __launch_bounds__(blockThreads)
 
 void enqueuePlainFp8Matmul(const Fp8MatmulCall &call, std::span<void *const> operands, cudaStream_t stream) {
   using Operands = Fp8MatmulCall;
-  const Factor a{at<const uint8_t>(operands, Operands::a), at<const float>(operands, Operands::aScale), call.aFormat};
-  const Factor b{at<const uint8_t>(operands, Operands::b), at<const float>(operands, Operands::bScale), call.bFormat};
+  const Factor a{at<const uint8_t>(operands, Operands::a), at<const float>(operands, Operands::aScale), call.aFormat,
+                 call.aScales};
+  const Factor b{at<const uint8_t>(operands, Operands::b), at<const float>(operands, Operands::bScale), call.bFormat,
+                 call.bScales};
   if (call.m * call.n == 0)
     return;
   withFloat(call.dtype, [&](auto zero) {

@@ -1,9 +1,10 @@
-// quantize_fp8: one launch finds the largest magnitude of each of a few blocks, the next takes the largest of these and
-// writes the codes; transposed by squares of shared memory, so that both sides are whole lines.
+// quantize_fp8 with one scale: one launch finds the largest magnitude of each of a few blocks, the next takes the
+// largest of these and writes the codes; transposed by squares of shared memory, so that both sides are whole lines.
 #include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Packs.cuh"
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/fp8/fp8_pieces.h"
+#include "kernels/fp8/quantize_fp8_blocks.h"
 
 #include <cmath>
 
@@ -107,6 +108,10 @@ std::unique_ptr<Kernel> makeQuantizeFp8(const Invocation &invocation, const Buil
   const Call checked(invocation);
   checked.requireWorkspace(Device::Cuda);
   const QuantizeFp8Call call(checked);
+  if (call.scales.block != Float8Block::Tensor)
+    return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {
+      enqueueQuantizeFp8Blocks(call, operands, streamOf(context));
+    });
   return withFloat(call.dtype, [&](auto zero) -> std::unique_ptr<Kernel> {
     using T = decltype(zero);
     if constexpr (sizeof(T) == sizeof(double)) // which the call refuses

@@ -64,6 +64,12 @@ template <typename T> void set(cublasLtMatmulDesc_t description, cublasLtMatmulD
 
 cudaDataType_t cublasTypeOf(Float8 format) { return format == Float8::E4M3 ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2; }
 
+cublasLtMatmulMatrixScale_t cublasScaleOf(Float8Block block) {
+  return block == Float8Block::Tensor ? CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F
+         : block == Float8Block::Line ? CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F
+                                      : CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+}
+
 LtLayout layoutOf(const ColumnMajor &matrix, cudaDataType_t type, int64_t batches) {
   cublasLtMatrixLayout_t made = nullptr;
   checkCublas(cublasLtMatrixLayoutCreate(&made, type, uint64_t(matrix.rows), uint64_t(matrix.cols), matrix.leading),
@@ -97,6 +103,8 @@ LtProduct::LtProduct(const MatmulCall &call, const MatmulPlan &plan, DType cType
   first_ = layoutOf(plan.first, scaled ? cublasTypeOf(scaled->b) : cublasTypeOf(call.dtype), plan.batches);
   second_ = layoutOf(plan.second, scaled ? cublasTypeOf(scaled->a) : cublasTypeOf(call.dtype), plan.batches);
   result_ = layoutOf(plan.result, cublasTypeOf(cType), plan.batches);
+  if (scaled)
+    describeScales(*scaled);
   if (!epilogue.isNone())
     describeEpilogue(epilogue, plan);
   if (call.algorithm && alignment >= 16)
@@ -104,6 +112,14 @@ LtProduct::LtProduct(const MatmulCall &call, const MatmulPlan &plan, DType cType
   if (!algorithm_)
     if (const std::vector<cublasLtMatmulAlgo_t> found = heuristics(1); !found.empty())
       algorithm_ = found[0];
+}
+
+void LtProduct::describeScales(const ScaledFactors &scaled) {
+  set(description_.get(), CUBLASLT_MATMUL_DESC_A_SCALE_MODE, cublasScaleOf(scaled.bBlock)); // our b is the first
+  set(description_.get(), CUBLASLT_MATMUL_DESC_B_SCALE_MODE, cublasScaleOf(scaled.aBlock));
+  // Heuristics refuse scales of blocks that have no address; it is not read.
+  const auto *somewhere = reinterpret_cast<const void *>(uintptr_t(workspaceAlignment));
+  checkCublas(setAddresses({.aScale = somewhere, .bScale = somewhere}), "cannot describe scales");
 }
 
 void LtProduct::describeEpilogue(const ProductEpilogue &epilogue, const MatmulPlan &plan) {
@@ -120,7 +136,8 @@ void LtProduct::describeEpilogue(const ProductEpilogue &epilogue, const MatmulPl
   hasAux_ = epilogue.aux.has_value();
   // Heuristics look whether there are addresses, and at which multiples; they are not read.
   auto *somewhere = reinterpret_cast<void *>(uintptr_t(workspaceAlignment + alignment_));
-  checkCublas(setAddresses({.bias = somewhere, .aux = somewhere}), "cannot describe an epilogue");
+  checkCublas(setAddresses({.bias = somewhere, .aux = somewhere, .aScale = somewhere, .bScale = somewhere}),
+              "cannot describe an epilogue");
 }
 
 cublasStatus_t LtProduct::setAddresses(const Addresses &addresses) noexcept {

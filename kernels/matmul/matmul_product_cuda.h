@@ -24,9 +24,10 @@ struct ProductEpilogue {
   bool isNone() const { return kind == CUBLASLT_EPILOGUE_DEFAULT; }
 };
 
-/// Factors of 8 bits: codes, each matrix with a scale. The call then has their numbers' type, float32.
+/// Factors of 8 bits: codes, each matrix or block with a scale. The call then has their numbers' type, float32.
 struct ScaledFactors {
   Float8 a, b;
+  Float8Block aBlock, bBlock;
 };
 
 /// A description, its layouts, and an algorithm: the call's, where it has one for this GPU and this cuBLASLt; else one
@@ -54,6 +55,7 @@ public:
   Status enqueue(const Addresses &addresses, void *workspace, cudaStream_t stream) noexcept;
 
 private:
+  void describeScales(const ScaledFactors &scaled);
   void describeEpilogue(const ProductEpilogue &epilogue, const MatmulPlan &plan);
   cublasStatus_t setAddresses(const Addresses &addresses) noexcept;
   /// The first `most` of cuBLASLt's heuristics, best first.

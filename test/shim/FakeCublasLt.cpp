@@ -8,7 +8,7 @@
 // the time where d has more rows than columns, else in 1.25. The third adds up from the other end, in half of the time.
 // Where split sums may have d's type, a fourth comes first, which keeps both halves of a sum in it. An algorithm wants
 // addresses that are multiples of what the heuristics were told and shown. DS_FAKE_CUBLASLT_EPILOGUES=0: products
-// alone.
+// alone. DS_FAKE_CUDA_CAPABILITY: that of the GPU, 90, by which the scales of blocks of FP8 are there or not.
 //
 //===----------------------------------------------------------------------===//
 #include "kernels/BFloat16.h"
@@ -33,6 +33,7 @@ struct FakeLtMatmul {
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   void *bias = nullptr, *aux = nullptr;
   const float *aScale = nullptr, *bScale = nullptr; ///< of FP8; none: 1
+  int32_t aScaleMode = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F, bScaleMode = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
   int64_t auxLeading = 0, auxStride = 0;
   int32_t auxType = -1, biasType = -1; ///< -1: that of d
 };
@@ -109,16 +110,46 @@ template <typename T> cublasStatus_t destroy(T *object) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
+/// The scales of one factor of FP8, of codes [lines, depth].
+struct Scales {
+  const float *data; ///< null: 1
+  int32_t mode;
+  int64_t lines, depth;
+
+  bool isBlocked() const { return mode != CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F; }
+  /// By the page's "Scaling factors layouts": of vectors the lines lie innermost; of squares the blocks of a line, up
+  /// to a multiple of 4.
+  int64_t count() const {
+    const int64_t blocks = (depth + 127) / 128;
+    return mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F       ? lines * blocks
+           : mode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F ? (lines + 127) / 128 * ((blocks + 3) / 4 * 4)
+                                                                 : 1;
+  }
+  float at(int64_t line, int64_t block) const {
+    if (data == nullptr)
+      return 1;
+    return data[mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F ? block * lines + line
+                : mode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F
+                    ? line / 128 * (((depth + 127) / 128 + 3) / 4 * 4) + block
+                    : 0];
+  }
+  /// Whether they lie where matrices do, those of blocks at a multiple of 16 bytes.
+  bool isUsable() const { return data == nullptr || shim::isUsable(data, size_t(count()) * sizeof *data); }
+  bool isAligned() const { return !isBlocked() || uintptr_t(data) % 16 == 0; }
+};
+
 /// One product, checked.
 struct Described {
   const FakeLtMatmul &op;
   const FakeLtLayout &a, &b, &d;
   int64_t m, n, k;
+  Scales aScales, bScales;
   uint64_t algorithm = first;
 
   Described(const FakeLtMatmul &op, const FakeLtLayout &a, const FakeLtLayout &b, const FakeLtLayout &d)
       : op(op), a(a), b(b), d(d), m(int64_t(d.rows)), n(int64_t(d.cols)),
-        k(int64_t(op.transA == CUBLAS_OP_T ? a.rows : a.cols)) {}
+        k(int64_t(op.transA == CUBLAS_OP_T ? a.rows : a.cols)), aScales{op.aScale, op.aScaleMode, m, k},
+        bScales{op.bScale, op.bScaleMode, n, k} {}
 
   bool has(uint32_t bits) const { return op.epilogue != CUBLASLT_EPILOGUE_DEFAULT && (op.epilogue & bits) != 0; }
   int64_t biasLength() const { return has(secondSumsBit) ? n : m; }
@@ -154,11 +185,26 @@ struct Described {
   bool hasFp8Types() const {
     const bool isSize = m % 16 == 0 && n % 16 == 0 && k % 16 == 0 && a.leading % 16 == 0 && b.leading % 16 == 0 &&
                         d.leading * int64_t(bytesOf(d.type)) % 16 == 0;
-    return isSize && isFp8(a.type) && isFp8(b.type) && !(a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) &&
-           op.transA == CUBLAS_OP_T && op.transB == CUBLAS_OP_N && op.compute == CUBLAS_COMPUTE_32F &&
-           op.scale == CUDA_R_32F && (d.type == CUDA_R_16BF || d.type == CUDA_R_32F) &&
+    return isSize && hasScaleModes() && isFp8(a.type) && isFp8(b.type) &&
+           !(a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) && op.transA == CUBLAS_OP_T &&
+           op.transB == CUBLAS_OP_N && op.compute == CUBLAS_COMPUTE_32F && op.scale == CUDA_R_32F &&
+           (d.type == CUDA_R_16BF || d.type == CUDA_R_32F) &&
            (op.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
             (op.epilogue == CUBLASLT_EPILOGUE_BIAS && biasType() == CUDA_R_16BF));
+  }
+
+  /// Scales of blocks are those of compute capability 9.0 alone, of both factors or of none, not squares of both; the
+  /// library's own message says that a mode other than SCALAR_32F "requires a custom pointer".
+  bool hasScaleModes() const {
+    if (!aScales.isBlocked() && !bScales.isBlocked())
+      return true;
+    const auto isKnown = [](int32_t mode) {
+      return mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F || mode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+    };
+    const bool areSquares =
+        op.aScaleMode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F && op.bScaleMode == op.aScaleMode;
+    return shim::numberOf("DS_FAKE_CUDA_CAPABILITY", 90) == 90 && isKnown(op.aScaleMode) && isKnown(op.bScaleMode) &&
+           !areSquares && op.aScale != nullptr && op.bScale != nullptr;
   }
 
   bool hasEpilogue() const {
@@ -187,9 +233,6 @@ bool isUsable(const void *data, const FakeLtLayout &layout) {
   return shim::isUsable(data, size_t(last) * bytesOf(layout.type));
 }
 
-/// Scales lie where matrices do.
-bool isScale(const float *scale) { return scale == nullptr || shim::isUsable(scale, sizeof *scale); }
-
 /// One matrix with its depth innermost, as numbers of type S.
 template <typename S>
 std::vector<S> unpacked(const void *data, const FakeLtLayout &layout, int64_t batch, bool depthIsRow) {
@@ -209,14 +252,20 @@ template <typename S> void storeSums(const Described &p, const std::vector<S> &v
           std::accumulate(values.begin() + i * depth, values.begin() + (i + 1) * depth, S(0)));
 }
 
-/// The sum over the depth of one element of d, in the algorithm's order.
-template <typename S> S dot(const Described &p, const S *left, const S *right) {
-  S sum = 0;
+/// The sum over the depth of one element of d, in the algorithm's order; a block's is multiplied by its scales.
+template <typename S> S dot(const Described &p, int64_t i, int64_t j, const S *left, const S *right) {
+  const int64_t step = p.aScales.isBlocked() ? 128 : p.k;
+  S sum = 0, ofBlock = 0;
   for (int64_t l = 0; l < p.k; ++l) {
-    const int64_t at = p.algorithm == backwards ? p.k - 1 - l : l;
+    const int64_t at = p.algorithm == backwards ? p.k - 1 - l : l, block = at / step;
     if (p.algorithm == halves && l == p.k / 2)
-      sum = S(asStored(sum, p.d.type));
-    sum += left[at] * right[at];
+      ofBlock = S(asStored(ofBlock, p.d.type));
+    ofBlock += left[at] * right[at];
+    const int64_t next = p.algorithm == backwards ? at - 1 : at + 1;
+    if (next >= 0 && next < p.k && next / step == block)
+      continue;
+    sum += S(p.aScales.at(i, block)) * S(p.bScales.at(j, block)) * ofBlock;
+    ofBlock = 0;
   }
   return sum;
 }
@@ -225,13 +274,12 @@ template <typename S> S dot(const Described &p, const S *left, const S *right) {
 template <typename S> void compute(const Described &p, const void *a, const void *b, void *d, int64_t batch) {
   const std::vector<S> left = unpacked<S>(a, p.a, batch, p.op.transA == CUBLAS_OP_T);
   const std::vector<S> right = unpacked<S>(b, p.b, batch, p.op.transB == CUBLAS_OP_N);
-  const S scale = S(p.op.aScale ? *p.op.aScale : 1) * S(p.op.bScale ? *p.op.bScale : 1);
   if (p.has(firstSumsBit | secondSumsBit))
     storeSums(p, p.has(firstSumsBit) ? left : right, p.k);
   for (int64_t i = 0; i < p.m; ++i) {
     S gradient = 0;
     for (int64_t j = 0; j < p.n; ++j) {
-      S sum = scale * dot(p, left.data() + i * p.k, right.data() + j * p.k);
+      S sum = dot(p, i, j, left.data() + i * p.k, right.data() + j * p.k);
       if (p.has(biasBit))
         sum += S(load(p.op.bias, p.biasType(), i));
       const int64_t at = batch * p.op.auxStride + j * p.op.auxLeading + i;
@@ -301,6 +349,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description, 
     return set(description->aScale, value, bytes);
   case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
     return set(description->bScale, value, bytes);
+  case CUBLASLT_MATMUL_DESC_A_SCALE_MODE:
+    return set(description->aScaleMode, value, bytes);
+  case CUBLASLT_MATMUL_DESC_B_SCALE_MODE:
+    return set(description->bScaleMode, value, bytes);
   case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
     return set(description->auxLeading, value, bytes);
   case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE:
@@ -408,7 +460,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     return CUBLAS_STATUS_INVALID_VALUE;
   if (!isFp8(aLayout->type) && (description->aScale != nullptr || description->bScale != nullptr))
     return CUBLAS_STATUS_INVALID_VALUE;
-  if (isFp8(aLayout->type) && (multipleOf(a) < 16 || multipleOf(b) < 16 || multipleOf(d) < 16))
+  if (isFp8(aLayout->type) && (multipleOf(a) < 16 || multipleOf(b) < 16 || multipleOf(d) < 16 ||
+                               !p.aScales.isAligned() || !p.bScales.isAligned()))
     return CUBLAS_STATUS_INVALID_VALUE;
   if (c == d && !isSame(*cLayout, *dLayout)) // in place
     return CUBLAS_STATUS_INVALID_VALUE;
@@ -420,8 +473,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                          description->auxLeading,     dLayout->batches, description->auxStride};
   if (!isUsable(a, *aLayout) || !isUsable(b, *bLayout) || !isUsable(d, *dLayout) ||
       (p.has(anyBias) && !shim::isUsable(description->bias, size_t(p.biasLength()) * bytesOf(p.biasType()))) ||
-      (p.has(auxBit) && !isUsable(description->aux, aux)) || !isScale(description->aScale) ||
-      !isScale(description->bScale))
+      (p.has(auxBit) && !isUsable(description->aux, aux)) || !p.aScales.isUsable() || !p.bScales.isUsable())
     return executionFailed;
   const auto product = [op = *description, left = *aLayout, right = *bLayout, result = *dLayout, a, b, d, workspace,
                         scratch, chosen = algorithm->data[which]] {

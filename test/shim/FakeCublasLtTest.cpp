@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -157,6 +158,9 @@ struct Fp8Product {
   uint32_t alignment = 16;
   size_t offset = 0; ///< of a, in bytes
   bool hasScales = true, scalesAreOnDevice = true;
+  cublasLtMatmulMatrixScale_t aMode = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F,
+                              bMode = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+  size_t scaleCount = 1, scaleOffset = 0; ///< floats
 
   /// The first number of d, where all of a are 1 and all of b are 1.5; -1: no algorithm, -2: refused.
   float run() const {
@@ -189,14 +193,18 @@ struct Fp8Product {
     auto *result = reinterpret_cast<float *>(shim::allocate(m * n * 4, m * n * 4)), *bias = result;
     float onHost = 2, *scale = &onHost;
     if (scalesAreOnDevice) {
-      scale = reinterpret_cast<float *>(shim::allocate(4, 4));
-      *scale = 2;
+      const size_t bytes = (scaleCount + scaleOffset) * sizeof(float);
+      scale = reinterpret_cast<float *>(shim::allocate(bytes, bytes)) + scaleOffset;
+      for (size_t i = 0; i < scaleCount; ++i)
+        scale[i] = float(2 + i);
     }
     set(CUBLASLT_MATMUL_DESC_TRANSA, opOfA);
     set(CUBLASLT_MATMUL_DESC_TRANSB, opOfB);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, int32_t(biasType));
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, aMode);
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, bMode);
     if (hasScales) {
       set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scale);
       set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scale);
@@ -245,6 +253,42 @@ TEST(FakeCublasLt, Fp8AsNvidiasTablesHaveIt) {
   EXPECT_EQ((Fp8Product{.scalesAreOnDevice = false}.run()), refused);
   EXPECT_EQ((Fp8Product{.biasType = CUDA_R_32F, .epilogue = CUBLASLT_EPILOGUE_BIAS}.run()), none);
   EXPECT_EQ((Fp8Product{.epilogue = CUBLASLT_EPILOGUE_GELU_AUX}.run()), none); // not asked for, so not there
+}
+
+/// The page's "128-element 1D and 128x128 2D Block Scaling": n is 32 and k 144, so both factors have two blocks along
+/// k.
+TEST(FakeCublasLt, ScalesOfBlocksAsNvidiasPageHasThem) {
+  constexpr auto vector = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F, square = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+  constexpr float none = -1, refused = -2;
+  const auto product = [&](auto aMode, auto bMode) {
+    return Fp8Product{
+        .dType = CUDA_R_32F, .m = 16, .n = 32, .k = 144, .aMode = aMode, .bMode = bMode, .scaleCount = 64};
+  };
+  // Scales are 2, 3, 4, ... in memory. Of vectors the second block's first line is behind all lines of the first.
+  EXPECT_EQ(product(vector, vector).run(), 1.5F * (128 * 2 * 2 + 16 * 18 * 34));
+  EXPECT_EQ(product(vector, square).run(), 1.5F * (128 * 2 * 2 + 16 * 18 * 3)); // squares': beside the first
+  EXPECT_EQ(product(square, vector).run(), 1.5F * (128 * 2 * 2 + 16 * 3 * 34));
+  EXPECT_EQ(product(square, square).run(), none);
+  EXPECT_EQ(product(vector, CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F).run(), none);
+  EXPECT_EQ(product(vector, cublasLtMatmulMatrixScale_t(2)).run(), none); // 32 with UE8M0: of compute capability 10.0
+  const auto changed = [&](auto change) {
+    Fp8Product one = product(vector, square);
+    change(one);
+    return one.run();
+  };
+  EXPECT_EQ(changed([](Fp8Product &p) { p.hasScales = false; }), none);
+  EXPECT_EQ(changed([](Fp8Product &p) { p.scaleOffset = 1; }), refused);
+  EXPECT_EQ(changed([](Fp8Product &p) { p.scaleCount = 31; }), refused); // of a's 32
+  EXPECT_GT(changed([](Fp8Product &p) { p.scaleCount = 32; }), 0);
+  EXPECT_EQ(changed([](Fp8Product &p) { p.opOfA = CUBLAS_OP_N; }), none);
+  EXPECT_EQ(changed([](Fp8Product &p) { p.opOfB = CUBLAS_OP_T; }), none);
+  EXPECT_EQ(changed([](Fp8Product &p) { p.k = 136; }), none);
+  EXPECT_EQ(changed([](Fp8Product &p) { p.n = 24; }), none);
+  EXPECT_GT(changed([](Fp8Product &p) { p.bType = CUDA_R_8F_E5M2; }), 0);
+  ::setenv("DS_FAKE_CUDA_CAPABILITY", "100", 1);
+  EXPECT_EQ(product(vector, square).run(), none);
+  EXPECT_GT(Fp8Product().run(), 0);
+  ::unsetenv("DS_FAKE_CUDA_CAPABILITY");
 }
 
 } // namespace

@@ -159,7 +159,10 @@ def QuantizeProducts : DsPass<"ds-quantize-products", ["::ds::train::TrainDialec
     So are the gradients of both factors, where what depends on the gradient of the loss is in E5M2. Only of matrices in bf16 whose dimensions
     are multiples of 16. Products with a table that a gather reads stay as they are, and those that make logits. Must follow
     `ds-differentiate`, `ds-widen-sums` and `ds-fold-transposes`.
+
+    With `blocks` all is in E4M3; parameters have a scale for each 128 x 128 numbers, all else for each 128 along the dimension that is summed.
   }];
+  let options = [Option<"blocks", "blocks", "bool", "false", "a scale for each block, not for each tensor">];
 }
 
 def Differentiate : DsPass<"ds-differentiate", ["::mlir::func::FuncDialect", "::ds::train::TrainDialect"]> {

@@ -1,9 +1,12 @@
 //===- QuantizeProducts.cpp - products with parameters in 8 bits ------------===//
 //
 // Of products in bf16 whose dimensions are multiples of 16, those of linear layers: y = x w, and of the backward
-// dx = dy w^T and dw = x^T dy. Beside each, both factors are quantized with one scale each, of the numbers at hand:
-// what depends on the gradient of the loss in E5M2, all else in E4M3 (Micikevicius et al., "FP8 Formats for Deep
-// Learning", 2022). So nothing is kept for the backward that was not kept in bf16.
+// dx = dy w^T and dw = x^T dy. Beside each, both factors are quantized with scales of the numbers at hand. So nothing
+// is kept for the backward that was not kept in bf16.
+//
+// With one scale each, what depends on the gradient of the loss is in E5M2, all else in E4M3 (Micikevicius et al., "FP8
+// Formats for Deep Learning", 2022). With `blocks` all is in E4M3: parameters with a scale for each 128 x 128 numbers,
+// all else for each 128 along the dimension that is summed (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024).
 //
 //   1. A parameter stays in bf16 where it is a table (a gather reads it), and where its product makes logits: moved at
 //      most, a loss reads it. A tied table is both.
@@ -51,6 +54,8 @@ template <typename Passes> SmallVector<Operation *> readersBehind(Value value, P
 }
 
 struct QuantizeProducts : ds::impl::QuantizeProductsBase<QuantizeProducts> {
+  using QuantizeProductsBase::QuantizeProductsBase;
+
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
     SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
@@ -63,7 +68,7 @@ struct QuantizeProducts : ds::impl::QuantizeProductsBase<QuantizeProducts> {
             llvm::any_of(op.getOperands(), [&](Value value) { return gradients_.contains(value); }))
           gradients_.insert_range(op.getResults());
         if (auto product = dyn_cast<train::MatmulOp>(op); product && isOfLayer(product, symbols) && fits(product))
-          quantize(product);
+          quantize(product, symbols);
       }
     }
   }
@@ -123,26 +128,34 @@ private:
            llvm::all_of(rhs.getShape(), [](int64_t size) { return size > 0 && size % multiple == 0; });
   }
 
-  train::QuantizeFp8Op quantized(OpBuilder &builder, Location location, Value factor, bool transposed) const {
-    const StringRef format = gradients_.contains(factor) ? "e5m2" : "e4m3";
+  /// `block`: null for one scale.
+  train::QuantizeFp8Op quantized(OpBuilder &builder, Location location, Value factor, StringAttr block,
+                                 bool transposed) const {
+    const StringRef format = !block && gradients_.contains(factor) ? "e5m2" : "e4m3";
     auto type = cast<RankedTensorType>(factor.getType());
     if (type.getRank() > 2) {
       const int64_t columns = type.getShape().back();
       const int64_t shape[] = {type.getNumElements() / columns, columns};
       factor = train::ReshapeOp::create(builder, location, factor, ArrayRef<int64_t>(shape));
     }
-    return train::QuantizeFp8Op::create(builder, location, factor, builder.getStringAttr(format),
+    return train::QuantizeFp8Op::create(builder, location, factor, builder.getStringAttr(format), block,
                                         transposed ? builder.getUnitAttr() : UnitAttr());
   }
 
-  void quantize(train::MatmulOp product) {
+  void quantize(train::MatmulOp product, const SymbolTable &symbols) {
     OpBuilder builder(product);
     const Location location = product.getLoc();
-    auto a = quantized(builder, location, product.getLhs(), product.getTransA());
-    auto b = quantized(builder, location, product.getRhs(), !product.getTransB());
-    Value result =
-        train::Fp8MatmulOp::create(builder, location, a.getCodes(), a.getScale(), b.getCodes(), b.getScale(),
-                                   product.getBias(), a.getFormatAttr(), b.getFormatAttr(), product.getWideAttr());
+    StringAttr aBlock, bBlock;
+    if (blocks) { // not both squares, which cuBLASLt does not have
+      const bool isSquare = bool(parameterOf(product.getLhs(), symbols));
+      aBlock = builder.getStringAttr(isSquare ? "128x128" : "1x128");
+      bBlock = builder.getStringAttr(!isSquare && parameterOf(product.getRhs(), symbols) ? "128x128" : "1x128");
+    }
+    auto a = quantized(builder, location, product.getLhs(), aBlock, product.getTransA());
+    auto b = quantized(builder, location, product.getRhs(), bBlock, !product.getTransB());
+    Value result = train::Fp8MatmulOp::create(builder, location, a.getCodes(), a.getScale(), b.getCodes(), b.getScale(),
+                                              product.getBias(), a.getFormatAttr(), b.getFormatAttr(), aBlock, bBlock,
+                                              product.getWideAttr());
     const ArrayRef<int64_t> shape = cast<RankedTensorType>(product.getType()).getShape();
     if (shape.size() > 2)
       result = train::ReshapeOp::create(builder, location, result, shape);

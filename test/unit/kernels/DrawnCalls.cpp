@@ -113,18 +113,36 @@ Drawn linearWeightGrad(Draw &draw, const std::string &kernel) {
           {{"transposed", int64_t(transposed)}, {"pieces", int64_t(1)}}};
 }
 
+/// Scales of codes [lines, depth], drawn powers of two, by which float32 multiplies without rounding.
+Buffer fp8Scales(Draw &draw, Float8Block block, int64_t lines, int64_t depth) {
+  const Float8Scales scales{block, lines, depth};
+  Buffer buffer(type(DType::F32, block == Float8Block::Tensor ? Shape{} : Shape{scales.rows(), scales.cols()}));
+  for (int64_t i = 0; i < scales.count(); ++i)
+    buffer.as<float>()[i] = draw.flag() ? 0.5F : 2;
+  return buffer;
+}
+
+std::string blockName(Float8Block block) { return block == Float8Block::Line ? "1x128" : "128x128"; }
+
 Drawn quantizeFp8(Draw &draw, const std::string &kernel) {
   const Shape x = draw.sizes(2);
   const bool transposed = draw.flag();
+  const auto block = Float8Block(draw.random.below(3));
+  const Shape q = transposed ? Shape{x[1], x[0]} : x;
+  Attributes attributes = {{"format", std::string(draw.flag() ? "e4m3" : "e5m2")}, {"transposed", int64_t(transposed)}};
+  if (block != Float8Block::Tensor)
+    attributes["block"] = blockName(block);
   return {kernel,
-          {draw.random.buffer(DType::F32, x), Buffer(type(DType::U8, transposed ? Shape{x[1], x[0]} : x)),
-           Buffer(type(DType::F32, {}))},
-          {{"format", std::string(draw.flag() ? "e4m3" : "e5m2")}, {"transposed", int64_t(transposed)}}};
+          {draw.random.buffer(DType::F32, x), Buffer(type(DType::U8, q)), fp8Scales(draw, block, q[0], q[1])},
+          std::move(attributes)};
 }
 
-/// Of small integers, whose sums float32 has in any order.
+/// Of small integers, whose sums float32 has in any order; more than one block of 128 where there are blocks.
 Drawn fp8Matmul(Draw &draw, const std::string &kernel) {
-  const int64_t m = draw.size(), n = draw.size(), k = draw.size();
+  using enum Float8Block;
+  static constexpr Float8Block blocks[][2] = {{Tensor, Tensor}, {Line, Line}, {Line, Square}, {Square, Line}};
+  const auto [aBlock, bBlock] = blocks[draw.random.below(4)];
+  const int64_t m = draw.size(), n = draw.size(), k = draw.size() * (aBlock == Tensor ? 1 : 33);
   const Float8 bFormat = draw.flag() ? Float8::E4M3 : Float8::E5M2;
   const bool bias = draw.flag();
   const auto codes = [&](Float8 format, int64_t rows) {
@@ -133,21 +151,20 @@ Drawn fp8Matmul(Draw &draw, const std::string &kernel) {
       buffer.as<uint8_t>()[i] = float8Bits(format, float(draw.random.below(9) - 4));
     return buffer;
   };
-  const auto half = [] {
-    Buffer buffer(type(DType::F32, {}));
-    buffer.as<float>()[0] = 0.5F;
-    return buffer;
-  };
-  Operands operands = {codes(Float8::E4M3, m), half(), codes(bFormat, n), half()};
+  Operands operands = {codes(Float8::E4M3, m), fp8Scales(draw, aBlock, m, k), codes(bFormat, n),
+                       fp8Scales(draw, bBlock, n, k)};
   if (bias)
     operands.push_back(draw.random.buffer(DType::F32, {n}));
   operands.push_back(Buffer(type(DType::F32, {m, n})));
-  return {kernel,
-          std::move(operands),
-          {{"a_format", std::string("e4m3")},
-           {"b_format", std::string(bFormat == Float8::E4M3 ? "e4m3" : "e5m2")},
-           {"bias", int64_t(bias)},
-           {"pieces", int64_t(1)}}};
+  Attributes attributes = {{"a_format", std::string("e4m3")},
+                           {"b_format", std::string(bFormat == Float8::E4M3 ? "e4m3" : "e5m2")},
+                           {"bias", int64_t(bias)},
+                           {"pieces", int64_t(1)}};
+  if (aBlock != Tensor) {
+    attributes["a_block"] = blockName(aBlock);
+    attributes["b_block"] = blockName(bBlock);
+  }
+  return {kernel, std::move(operands), std::move(attributes)};
 }
 
 /// A mask that broadcasts to `scores`; a bool hides few keys.

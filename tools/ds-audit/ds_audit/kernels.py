@@ -58,15 +58,38 @@ def linear_weight_grad(algebra, inputs, attributes, results, place):
 
 
 def quantize_fp8(algebra, inputs, attributes, results, place):
-    """Nonlinear as a whole, since the scale is; what is transposed are the same codes."""
-    x = inputs[0].data
-    codes, scale = algebra.opaque("quantize_fp8", ((("format", attributes["format"]),), x.shape), [x], [x.shape, ()])
-    return [codes.T if attributes["transposed"] else codes, scale]
+    """Nonlinear as a whole, since the scale is; what is transposed are the same codes. Blocks are of the codes, so what is transposed has others."""
+    x, block = inputs[0].data, attributes["block"]
+    codes = x.T if block and attributes["transposed"] else x
+    codes, scale = algebra.opaque("quantize_fp8", ((("format", attributes["format"]), ("block", block)), codes.shape), [codes],
+                                  [codes.shape, scale_shape(block, *codes.shape)])
+    return [codes.T if attributes["transposed"] and not block else codes, scale]
+
+
+def scale_shape(block, lines, depth):
+    """Of the scales of codes [lines, depth], as kernels/Float8.h says."""
+    along = -(-depth // 128)
+    return {"": (), "1x128": (along, lines), "128x128": (-(-lines // 128), -(-along // 4) * 4)}[block]
+
+
+def scales_of(scale, block, lines, at):
+    """Those of the `at`-th 128 columns, one for each line."""
+    return scale[at] if block == "1x128" else numpy.repeat(scale[:, at], 128)[:lines]
 
 
 def fp8_matmul(algebra, inputs, attributes, results, place):
     a, a_scale, b, b_scale, *bias = (tensor.data for tensor in inputs)
-    product = algebra.mul(algebra.matmul(a, b.T), algebra.mul(a_scale, b_scale))
+    blocks = attributes["a_block"], attributes["b_block"]
+    if (a_scale.shape, b_scale.shape) != tuple(scale_shape(block, *codes.shape) for block, codes in zip(blocks, (a, b))):
+        raise Refusal("scales of a product in 8 bits are not those of its blocks")
+    if not any(blocks):
+        product = algebra.mul(algebra.matmul(a, b.T), algebra.mul(a_scale, b_scale))
+    else:
+        product = numpy.zeros((len(a), len(b)), a.dtype)
+        for at in range(-(-a.shape[1] // 128)):
+            part = slice(128 * at, 128 * (at + 1))
+            rows, columns = (scales_of(scale, block, len(codes), at) for scale, block, codes in zip((a_scale, b_scale), blocks, (a, b)))
+            product = algebra.add(product, algebra.mul(algebra.matmul(a[:, part], b[:, part].T), algebra.mul(rows[:, None], columns[None, :])))
     return [algebra.rounded(algebra.add(product, bias[0]) if bias else product, results[0][0])]
 
 
@@ -279,8 +302,8 @@ ROWS = {
     "elementwise": Row(run_program, ("program", "constants", "results")),
     "matmul": Row(matmul, ("trans_a", "trans_b", "bias", "epilogue", "dbias"), dict(trans_a=0, trans_b=0, epilogue="", dbias=0), ignored=("pieces", "tf32", "wide")),
     "linear_weight_grad": Row(linear_weight_grad, ("transposed",), defaults=dict(transposed=0), ignored=("pieces", "tf32", "wide")),
-    "quantize_fp8": Row(quantize_fp8, ("format", "transposed"), defaults=dict(transposed=0)),
-    "fp8_matmul": Row(fp8_matmul, ("a_format", "b_format", "bias"), ignored=("pieces", "wide")),
+    "quantize_fp8": Row(quantize_fp8, ("format", "transposed", "block"), defaults=dict(transposed=0, block="")),
+    "fp8_matmul": Row(fp8_matmul, ("a_format", "b_format", "bias", "a_block", "b_block"), defaults=dict(a_block="", b_block=""), ignored=("pieces", "wide")),
     **{name: Row(opaque(name, inputs), ("scale", "causal", "mask", "bshd"), defaults=dict(causal=0, bshd=0), ignored=("heads",))
        for name, inputs in WITHOUT_MASK.items()},
     "transpose": Row(lambda algebra, inputs, attributes, *_: [inputs[0].data.transpose(attributes["perm"])], ("perm",)),

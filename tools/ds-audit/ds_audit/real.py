@@ -183,7 +183,7 @@ def cross_entropy_grad(attributes, _, inputs, shapes):
     return [gradient * weights[:, None] * dloss]
 
 
-OPAQUE = {"quantize_fp8": lambda _attributes, _form, inputs, _shapes: [inputs[0], 1.0], "log_softmax": lambda *arguments: [numpy.log(softmax(*arguments)[0])], "layer_norm": row_norm, "rms_norm": row_norm,
+OPAQUE = {"quantize_fp8": lambda _attributes, _form, inputs, shapes: [inputs[0], numpy.ones(shapes[1])], "log_softmax": lambda *arguments: [numpy.log(softmax(*arguments)[0])], "layer_norm": row_norm, "rms_norm": row_norm,
           "layer_norm_grad": row_norm_grad, "rms_norm_grad": row_norm_grad, **windows.KERNELS, **{run.__name__: run for run in (
               softmax, softmax_grad, log_softmax_grad, batch_norm, batch_norm_grad, attention, attention_grad, packed_attention,
               packed_attention_grad, cross_entropy, cross_entropy_grad)}}

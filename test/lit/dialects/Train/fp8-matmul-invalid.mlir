@@ -51,3 +51,30 @@ func.func @fp8_matmul_c4(%a: tensor<6x4xui8>, %b: tensor<8x4xui8>, %s: tensor<f3
   %0 = train.fp8_matmul %a by %s "e4m3", %b by %s "e4m3" bias %bias {wide} : (tensor<6x4xui8>, tensor<f32>, tensor<8x4xui8>, tensor<f32>, tensor<8xbf16>) -> tensor<6x8xf32>
   return
 }
+
+// -----
+
+func.func @quantize_fp8_c3(%x: tensor<6x4xbf16>) {
+  // expected-error @+2 {{op failed to infer returned types}}
+  // expected-error @+1 {{block "1x32" is none of "1x128", "128x128"}}
+  %0, %1 = train.quantize_fp8 %x "e4m3" per "1x32" : (tensor<6x4xbf16>) -> (tensor<6x4xui8>, tensor<1x6xf32>)
+  return
+}
+
+// -----
+
+func.func @fp8_matmul_c5(%a: tensor<6x4xui8>, %b: tensor<8x4xui8>, %s: tensor<1x4xf32>) {
+  // expected-error @+2 {{op failed to infer returned types}}
+  // expected-error @+1 {{blocks must be "1x128" or "128x128", of a and b or of neither, and one "1x128"}}
+  %0 = train.fp8_matmul %a by %s "e4m3" per "128x128", %b by %s "e4m3" per "128x128" : (tensor<6x4xui8>, tensor<1x4xf32>, tensor<8x4xui8>, tensor<1x4xf32>) -> tensor<6x8xbf16>
+  return
+}
+
+// -----
+
+func.func @fp8_matmul_c6(%a: tensor<6x4xui8>, %b: tensor<8x4xui8>, %s: tensor<1x6xf32>, %t: tensor<1x8xf32>) {
+  // expected-error @+2 {{op failed to infer returned types}}
+  // expected-error @+1 {{the scale of b must have shape [1, 4], not 'tensor<1x8xf32>'}}
+  %0 = train.fp8_matmul %a by %s "e4m3" per "1x128", %b by %t "e4m3" per "128x128" : (tensor<6x4xui8>, tensor<1x6xf32>, tensor<8x4xui8>, tensor<1x8xf32>) -> tensor<6x8xbf16>
+  return
+}
