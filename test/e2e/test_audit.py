@@ -26,7 +26,7 @@ from ds_audit import comparison, windows  # noqa: E402
 from ds_audit.plans import read_plan as read  # noqa: E402
 
 WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
-MOST_STATEMENTS = 1550
+MOST_STATEMENTS = 1600
 SMALL = {"reduce_bucket_size": 3000, "stage3_prefetch_bucket_size": 3000, "stage3_param_persistence_threshold": 10}
 READ, WRITE = 1, 2
 

@@ -58,6 +58,7 @@ constexpr size_t wantedWorkspace = 4096;
 enum Algorithm : uint64_t { first, second, backwards, halves, algorithmCount };
 enum AlgorithmWord { which, alignmentWord, workspaceWord, biasWord, auxWord, unusedWords }; // of cublasLtMatmulAlgo_t
 constexpr auto executionFailed = cublasStatus_t(13);
+constexpr auto launchFailed = cublasStatus_t(14); // CUBLAS_STATUS_INTERNAL_ERROR
 
 bool isFp8(int32_t type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
 size_t bytesOf(int32_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : isFp8(type) ? 1 : 2; }
@@ -318,6 +319,7 @@ const char *cublasLtGetStatusString(cublasStatus_t status) {
   return status == CUBLAS_STATUS_SUCCESS         ? "success"
          : status == CUBLAS_STATUS_INVALID_VALUE ? "an argument does not fit the description"
          : status == executionFailed             ? "a matrix, vector or workspace lies outside of every operand"
+         : status == launchFailed                ? cudaGetErrorString(cudaErrorLaunchFailure)
                                                  : "not supported";
 }
 
@@ -492,5 +494,5 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
       touched.push_back(more);
   const shim::Work work{
       .what = "a product", .run = product, .touched = touched, .milliseconds = millisecondsOf(p, *algorithm)};
-  return shim::submit(stream, work) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : executionFailed;
+  return shim::submit(stream, work) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : launchFailed;
 }
