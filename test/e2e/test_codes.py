@@ -3,6 +3,7 @@
 import os
 import random
 import re
+from itertools import combinations
 
 import pytest
 from conftest import REPOSITORY, write_config
@@ -84,10 +85,10 @@ def test_a_read_behind_a_write_is_refused(plan, tools, tmp_path):
 
 def test_another_kernel_of_the_plan_is_refused(plan, tools, tmp_path):
     def exchange(broken):
-        commands = [command.kernel for routine in broken.roles[0].routines for command in routine.commands if command.kernel.HasField("code")]
-        first = commands[0]
-        other = next(kernel for kernel in commands if kernel.code != first.code and len(kernel.operands) == len(first.operands))
-        first.code = other.code
+        kernels = [command.kernel for routine in broken.roles[0].routines for command in routine.commands if command.kernel.HasField("code")]
+        one, other = next((one, other) for one, other in combinations(kernels, 2)
+                          if one.code != other.code and len(one.operands) == len(other.operands))
+        one.code = other.code
     assert "code" in refusal(tools, plan, tmp_path, exchange)
 
 
