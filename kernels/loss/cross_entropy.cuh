@@ -1,4 +1,4 @@
-//===- cross_entropy.cuh - what losses of rows and their gradients share -===//
+//===- cross_entropy.cuh - losses of rows, their gradients, and both at once -===//
 #pragma once
 
 #include "kernels/cuda/Launch.cuh"
@@ -158,12 +158,82 @@ __global__ void __launch_bounds__(allRowsThreads)
     *loss = mean ? sum / S(count) : sum;
 }
 
-inline Refusal labelRefusal(const char *kernel, const CrossEntropyCall &call) {
-  return [kernel, classes = call.classes, ignored = call.ignoreIndex](int64_t label) {
-    return Status::failure("kernel '%s': label %lld is out of range [0, %lld) and is not the ignored label %lld",
-                           kernel, static_cast<long long>(label), static_cast<long long>(classes),
+/// Makes of each row what is asked for: its loss, logsumexp - logit of its label, and the log of that sum (`lses`);
+/// its gradient, (softmax - one_hot(label)) * `scale`, which may lie over the row's logits. What follows reads a row
+/// that is in the cache. A gradient alone reads the `lses` that the loss has left.
+template <bool makesLoss, bool makesGradient, bool packed, typename T>
+__global__ void __launch_bounds__(lossThreads)
+    rowsKernel(const T *logits, const int64_t *labels, const Sum<T> *scale, Sum<T> *lses, Sum<T> *losses, T *dlogits,
+               int64_t rows, int64_t columns, int64_t classes, int64_t ignored, Refuser refuse) {
+  using S = Sum<T>;
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const T *x = logits + row * columns;
+    const int64_t label = labels[row];
+    S lse, own = 0;
+    if constexpr (makesLoss) {
+      if (threadIdx.x == 0 && isClass(label, classes, ignored))
+        own = wide(x[label]); // now: some thread may write its gradient there
+      lse = logSumOfRow<packed>(x, classes);
+      if (threadIdx.x == 0) {
+        lses[row] = lse;
+        losses[row] = isClass(label, classes, ignored) ? lse - own : S(0);
+      }
+    } else {
+      lse = lses[row];
+    }
+    if constexpr (makesGradient)
+      gradientOfRow<packed>(x, lse, label, *scale, dlogits + row * columns, columns, classes, ignored);
+    else if (threadIdx.x == 0 && isNoLabel(label, classes, ignored))
+      refuse(label); // a gradient's scaleKernel has seen all labels before
+  }
+}
+
+/// Which operands of a kernel are what, beside its logits (0) and labels (1); `none` where it has no such one.
+struct LossOperands {
+  static constexpr int none = -1;
+  int dloss, loss, lses, dlogits;
+};
+
+/// The kernel of those operands. Its workspace holds what rows are multiplied with, made by one block before, and the
+/// rows' losses, added by one block behind; each where it is of use.
+template <bool makesLoss, bool makesGradient>
+std::unique_ptr<Kernel> makeLossKernel(const char *name, const Invocation &invocation, LossOperands of) {
+  const Call checked(invocation);
+  checked.requireWorkspace(Device::Cuda);
+  const CrossEntropyCall call(checked);
+  Refusal refusal = [name, classes = call.classes, ignored = call.ignoreIndex](int64_t label) {
+    return Status::failure("kernel '%s': label %lld is out of range [0, %lld) and is not the ignored label %lld", name,
+                           static_cast<long long>(label), static_cast<long long>(classes),
                            static_cast<long long>(ignored));
   };
+  return withFloat(call.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using S = Sum<T>;
+    return launching(
+        invocation,
+        [call, of, workspace = checked.workspace()](const CallContext &context, std::span<void *const> operands) {
+          const cudaStream_t stream = streamOf(context);
+          const auto *labels = at<const int64_t>(operands, 1);
+          auto *scale = static_cast<S *>(workspace.at(operands)), *losses = scale + makesGradient;
+          if constexpr (makesGradient)
+            launch<scaleKernel<S>>(1, allRowsThreads, stream, labels, at<const S>(operands, of.dloss), scale, call.rows,
+                                   call.classes, call.ignoreIndex, call.mean, Refuser(context));
+          const auto *logits = at<const T>(operands, 0);
+          T *dlogits = makesGradient ? at<T>(operands, of.dlogits) : nullptr;
+          const auto enqueue = [&](auto packed) {
+            launch<rowsKernel<makesLoss, makesGradient, packed(), T>>(
+                blocksFor(call.rows, 1), lossThreadsFor<T>(call.classes), stream, logits, labels, scale,
+                at<S>(operands, of.lses), losses, dlogits, call.rows, call.columns, call.classes, call.ignoreIndex,
+                Refuser(context));
+          };
+          if (call.rows > 0)
+            inPacks<T>(call.columns, {logits, dlogits}) ? enqueue(std::true_type{}) : enqueue(std::false_type{});
+          if constexpr (makesLoss)
+            launch<lossKernel<S>>(1, allRowsThreads, stream, losses, labels, at<S>(operands, of.loss), call.rows,
+                                  call.ignoreIndex, call.mean);
+        },
+        refusal);
+  });
 }
 
 } // namespace ds::kernels::cuda
