@@ -26,8 +26,8 @@ if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 13.0)
 endif()
 find_package(CUDAToolkit 13.0 REQUIRED)
 
-# Machine code for Ampere and Hopper; PTX, which a driver compiles, for what comes later. runtime/device/cuda/GpuVerdicts.h says
-# the same to people whose GPU is none of these.
+# Machine code for Ampere and Hopper; PTX, which a driver compiles, for what comes later. runtime/device/cuda/GpuVerdicts.h says so
+# to people whose GPU is none of these.
 set(DS_CUDA_CODE "sm_80;sm_90a;compute_90" CACHE STRING "what kernels are compiled to: machine code (sm_*), PTX (compute_*)")
 foreach(code IN LISTS DS_CUDA_CODE)
   string(REGEX REPLACE "^[a-z]+_" "" number ${code})

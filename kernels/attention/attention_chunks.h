@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace ds::kernels {
 
@@ -16,6 +17,20 @@ namespace ds::kernels {
 struct HeadChunk {
   int64_t batches = 0, groups = 0; ///< 0: not even one group fits
 };
+
+/// Whether what cuDNN reads of every chunk begins at a multiple of 16 bytes where the whole does: float32 numbers of
+/// its `queries`, behind which the frontend puts the engine's workspace too, and numbers of 16 bits of a mask, which
+/// lie `maskStrides` elements apart from batch to batch and from head to head (0: broadcast; none: no mask). `of`: all.
+inline bool isAligned(const HeadChunk &chunk, const HeadChunk &of, int64_t headsOfGroup, int64_t queries,
+                      std::span<const int64_t> maskStrides) {
+  const int64_t heads = chunk.groups * headsOfGroup;
+  if (chunk.batches * heads * queries % 4 != 0)
+    return false;
+  if (maskStrides.empty())
+    return true;
+  const bool cutsBatches = chunk.batches < of.batches, cutsGroups = chunk.groups < of.groups;
+  return (!cutsBatches || chunk.batches * maskStrides[0] % 8 == 0) && (!cutsGroups || heads * maskStrides[1] % 8 == 0);
+}
 
 /// What the ordered sums of `heads` heads of all batches take.
 inline int64_t orderedSumsBytes(int64_t heads, int64_t queries, int64_t keys) {

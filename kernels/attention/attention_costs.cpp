@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ds::kernels {
 
@@ -85,6 +86,17 @@ static HeadChunk chunkOf(const CallTypes &call, const Sizes &sizes) {
   return headChunk(batches, sizes.groups / batches, sizes.heads / sizes.groups, sizes.queries, sizes.keys);
 }
 
+/// Elements of a mask from batch to batch and from head to head, 0 where it is broadcast; empty without a mask.
+static std::vector<int64_t> maskStridesOf(const CallTypes &call) {
+  const Shape &mask = call["mask"].shape;
+  std::vector<int64_t> strides(call.elements("mask") == 0 ? 0 : 2);
+  int64_t stride = 1;
+  for (size_t d = mask.size(), dim = 4; d-- > 0; stride *= mask[d])
+    if (--dim < strides.size() && mask[d] != 1)
+      strides[dim] = stride;
+  return strides;
+}
+
 /// Two numbers per query, for our own kernel. For cuDNN's ordered sums of a chunk of heads, sums of dq in float32 and,
 /// if heads share k and v, dk and dv of every head.
 int64_t cudaAttentionGradWorkspace(const CallTypes &call, const WorkspaceLimits &) {
@@ -117,10 +129,25 @@ std::string whyPlainAttention(std::string_view kernel, const CallTypes &call) {
   for (const int64_t width : {sizes.depth, sizes.columns})
     if (width % 8 != 0 || width > 256)
       return "a head has " + std::to_string(width) + " columns, and cuDNN takes multiples of 8 up to 256";
-  if (kernel.ends_with("_grad") && chunkOf(call, sizes).groups == 0)
+  if (call.elements("mask") > 0 && std::max<int64_t>(call.dim("mask", -1), 1) != sizes.keys)
+    return "its mask is broadcast over keys, and cuDNN takes a number for each";
+  if (!kernel.ends_with("_grad")) // by the table of support of cuDNN's guide
+    return sizes.depth == sizes.columns || (sizes.depth == 192 && sizes.columns == 128)
+               ? ""
+               : "a head of q has " + std::to_string(sizes.depth) + " columns and one of v " +
+                     std::to_string(sizes.columns) + ", and cuDNN takes equally many, or 192 and 128";
+  if (sizes.queries == 1 && sizes.keys == 1)
+    return "it has one query and one key, of which cuDNN makes no gradient";
+  const HeadChunk chunk = chunkOf(call, sizes);
+  const int64_t sharing = sizes.heads / sizes.groups, batches = call.dim("lse", 0);
+  if (chunk.groups == 0)
     return "the ordered sums of the heads that share one key take " +
-           std::to_string(orderedSumsBytes(sizes.heads / sizes.groups, sizes.queries, sizes.keys) >> 30) +
+           std::to_string(orderedSumsBytes(sharing, sizes.queries, sizes.keys) >> 30) +
            " GiB, and cuDNN gets 4 at most";
+  if (!isAligned(chunk, {batches, sizes.groups / batches}, sharing, sizes.queries, maskStridesOf(call)))
+    return "it is run for " + std::to_string(chunk.batches * chunk.groups * sharing) + " heads of " +
+           std::to_string(sizes.queries) +
+           " queries at once, whose numbers are no multiple of 16 bytes, at which cuDNN wants what follows to begin";
   return "";
 }
 

@@ -72,13 +72,6 @@ public:
     return Status::success();
   }
 
-  /// Whether every chunk begins at multiples of 16 bytes where the whole does.
-  static bool isAligned(const AttentionCall &call, const HeadChunk &chunk) {
-    const Starts starts(call, chunk.batches == call.batch ? 0 : chunk.batches,
-                        chunk.groups == call.groups ? 0 : chunk.groups);
-    return std::ranges::all_of(starts.bytes, [](int64_t start) { return start % 16 == 0; });
-  }
-
 private:
   /// Where a chunk begins in each operand of makeAttentionGradGraph.
   struct Starts {
@@ -164,8 +157,9 @@ std::unique_ptr<CudnnGraph> makeAttentionGradGraph(const AttentionCall &call, co
     return nullptr;
   AttentionCall part = call;
   part.batch = chunk.batches, part.groups = chunk.groups, part.heads = chunk.groups * (call.heads / call.groups);
-  // The frontend puts the engine's workspace behind a float32 for each query of each head.
-  if (chunk.batches == 0 || part.batch * part.heads * part.queries % 4 != 0 || !ChunkedGrad::isAligned(call, chunk))
+  const std::span<const int64_t> mask = call.maskStrides;
+  if (chunk.batches == 0 || !isAligned(chunk, {call.batch, call.groups}, call.heads / call.groups, call.queries,
+                                       call.masked ? mask : mask.first(0)))
     return nullptr;
   for (const bool isOrdered : {false, true}) // engines may be noted nondeterministic for what they do without order
     if (auto graph = gradGraphOf(part); graph->build(workspaceBytes, Factors::Any, isOrdered)) {

@@ -76,7 +76,9 @@ struct Product {
     std::string refused;
     if (cublasLtMatmulAlgoGetHeuristic(nullptr, op, a, b, d, d, preference, 8, all, &count) != CUBLAS_STATUS_SUCCESS)
       refused = "no algorithm";
-    else {
+    else if (algorithm >= count) {
+      refused = "too few algorithms";
+    } else {
       cublasLtMatmulAlgo_t &chosen = all[algorithm].algo;
       chosen.data[7] += word;
       if (cublasLtMatmulAlgoCheck(nullptr, op, a, b, d, d, &chosen, &checked) != CUBLAS_STATUS_SUCCESS)
@@ -132,6 +134,8 @@ TEST(FakeCublasLt, RefusesMisuse) {
   EXPECT_EQ((Product{.epilogue = CUBLASLT_EPILOGUE_GELU_AUX, .alignment = 2}.run()), none);
   EXPECT_EQ((Product{.epilogue = CUBLASLT_EPILOGUE_DGELU_BGRAD, .batchesOfB = 2, .batches = 2}.run()), none);
   EXPECT_EQ((Product{.algorithm = 2}.run()), "");
+  EXPECT_EQ((Product{.algorithm = 3}.run()), "too few algorithms"); // which keeps sums in d's type: not asked for
+  EXPECT_EQ((Product{.algorithm = 3, .reductions = 7}.run()), "");
   EXPECT_EQ((Product{.algorithm = 1, .word = 1}.run()), std::string("unknown; ") + misfit);
   const auto ofA = CUBLASLT_EPILOGUE_BGRADA, ofB = CUBLASLT_EPILOGUE_BGRADB;
   EXPECT_EQ((Product{.epilogue = ofA}.run()), "");

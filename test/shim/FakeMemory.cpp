@@ -25,7 +25,7 @@ void *mapped(size_t bytes) {
   return memory;
 }
 
-constexpr size_t deviceBytes = size_t(16) << 30;
+const size_t deviceBytes = numberOf("DS_FAKE_CUDA_BYTES", uint64_t(16) << 30);
 
 size_t freeBytes(int gpu) {
   size_t used = 0;
@@ -100,7 +100,8 @@ cudaError_t cudaGetDeviceCount(int *count) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int gpu) {
   if (gpu < 0 || gpu >= shim::gpus())
     return told(cudaErrorInvalidDevice);
-  *properties = {"a processor in place of a GPU", 9, 0, 1 << 20};
+  const int capability = int(shim::numberOf("DS_FAKE_CUDA_CAPABILITY", 90));
+  *properties = {"a processor in place of a GPU", capability / 10, capability % 10, 1 << 20};
   return cudaSuccess;
 }
 

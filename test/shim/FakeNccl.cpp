@@ -146,6 +146,9 @@ void enqueue(ncclComm &one) {
     --operations[0].call.count;
   if (!isLive(one.stream))
     return (void)one.fail(ncclUnhandledCudaError, "the stream of a group was destroyed before NCCL had enqueued it");
+  if (one.stream->capture != one.capture)
+    return (void)one.fail(ncclInvalidUsage, std::string("a capture of the stream of a group ") +
+                                                (one.capture ? "ended" : "began") + " before NCCL had enqueued it");
   const auto kernel = std::make_shared<NcclKernel>(one, std::move(operations), one.stream->capture != nullptr);
   Work work{kernel->name().c_str(), [kernel] { kernel->run(); },           kernel->addresses(),
             /*onAnyDevice=*/true,   [kernel] { return kernel->mayRun(); }, &one};
@@ -202,6 +205,7 @@ ncclResult_t look(ncclComm &one) {
 void hand(ncclComm &one, std::vector<NcclOperation> operations, cudaStream_t stream) {
   one.operations = std::move(operations);
   one.stream = stream;
+  one.capture = isLive(stream) ? stream->capture : nullptr;
   one.stage = Stage::Enqueueing;
   one.looks = 2;
 }

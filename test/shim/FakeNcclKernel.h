@@ -15,6 +15,8 @@
 
 namespace shim {
 
+struct Capture;
+
 /// A call with its addresses, which are this member's own.
 struct NcclOperation {
   NcclCall call;
@@ -79,6 +81,7 @@ struct ncclComm {
   // What was given and is enqueued when NCCL has come so far.
   std::vector<shim::NcclOperation> operations;
   cudaStream_t stream = nullptr;
+  std::shared_ptr<shim::Capture> capture; ///< of the stream when the group was made, if it was captured
 
   bool isGone() const { return stage == Stage::Destroyed || stage == Stage::Aborted; }
   /// Remembers the first error, which is the end of the communicator.

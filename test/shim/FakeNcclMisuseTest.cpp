@@ -263,6 +263,26 @@ TEST_F(FakeNcclMisuseTest, RefusesCallsBeforeTheOneBeforeIsOver) {
           [&](const Call &c) { return gather({made, c.stream, c.source, c.target}); });
   (void)ncclCommAbort(made);
 }
+TEST_F(FakeNcclMisuseTest, RefusesCapturesThatBeginOrEndBeforeItHasEnqueued) {
+  for (const bool isCaptured : {true, false}) {
+    ++misuses_;
+    const auto begin = [&] { (void)cudaStreamBeginCapture(streams_[0], cudaStreamCaptureModeRelaxed); };
+    cudaGraph_t graph;
+    if (isCaptured)
+      begin();
+    EXPECT_EQ(gather(callOf(0)), ncclInProgress);
+    isCaptured ? (void)cudaStreamEndCapture(streams_[0], &graph) : begin();
+    (void)gather(callOf(1));
+    EXPECT_EQ(settle(communicators_), std::string("invalid usage: a capture of the stream of a group ") +
+                                          (isCaptured ? "ended" : "began") + " before NCCL had enqueued it");
+    if (!isCaptured)
+      (void)cudaStreamEndCapture(streams_[0], &graph);
+    for (const ncclComm_t communicator : communicators_)
+      (void)ncclCommAbort(communicator);
+    reviveDevices();
+    join(communicators_);
+  }
+}
 TEST_F(FakeNcclMisuseTest, RefusesCallsAfterTheEnd) {
   refused(ncclInvalidUsage, "ncclCommDestroy before ncclCommFinalize has ended",
           [](const Call &c) { return ncclCommDestroy(c.communicator); });

@@ -56,10 +56,10 @@ void printGpus(const runtime::CudaInfo &info) {
               info.runtime / 1000, info.runtime % 1000 / 10, runtime::versionText(info.cublasLt).c_str(),
               runtime::versionText(info.cudnn).c_str(), runtime::versionText(info.nccl).c_str());
   for (const runtime::GpuDescription &gpu : info.gpus) {
-    const std::string refusal = runtime::refuseCapability(gpu);
+    const std::string code = runtime::capabilitiesOf(gpu.code);
     std::printf("gpu %-2d         %s, capability %d.%d, %.2f of %.2f GiB free%s\n", gpu.index, gpu.name.c_str(),
                 gpu.major, gpu.minor, double(gpu.freeBytes) / double(1 << 30), double(gpu.totalBytes) / double(1 << 30),
-                refusal.empty() ? "" : "; not usable, its capability is below 8.0");
+                runtime::refuseCapability(gpu).empty() ? "" : ("; not usable, there is code for " + code).c_str());
   }
 }
 

@@ -2,10 +2,14 @@
 #include "runtime/device/cuda/GpuVerdicts.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace ds::runtime {
 namespace {
@@ -23,6 +27,31 @@ std::optional<uint32_t> numberIn(const std::optional<std::string> &text) {
 /// "13.0" for 13000.
 std::string versionText(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+/// One of the kinds of code that kernels were compiled to.
+struct CompiledFor {
+  int major, minor;
+  enum { Exactly, Generation, Newer } reach;
+
+  bool covers(int gpuMajor, int gpuMinor) const {
+    if (reach == Newer)
+      return std::pair(gpuMajor, gpuMinor) >= std::pair(major, minor);
+    return gpuMajor == major && (reach == Generation ? gpuMinor >= minor : gpuMinor == minor);
+  }
+};
+
+std::vector<CompiledFor> compiledFor(const std::string &code) {
+  std::vector<CompiledFor> all;
+  std::istringstream names(code);
+  for (std::string name; std::getline(names, name, ',');) { // compute_90, sm_90, sm_90a
+    const int number = std::stoi(name.substr(name.find('_') + 1));
+    all.push_back({number / 10, number % 10,
+                   name.starts_with("compute")                             ? CompiledFor::Newer
+                   : std::isdigit(static_cast<unsigned char>(name.back())) ? CompiledFor::Generation
+                                                                           : CompiledFor::Exactly});
+  }
+  return all;
 }
 
 std::string nameOf(const GpuDescription &gpu) { return "GPU " + std::to_string(gpu.index) + " (" + gpu.name + ")"; }
@@ -60,11 +89,26 @@ std::string refuseDriver(int driver, int runtime, int gpus, const std::string &e
   return "";
 }
 
+std::string capabilitiesOf(const std::string &code) {
+  std::string text;
+  for (const CompiledFor &one : compiledFor(code)) {
+    const std::string number = std::to_string(one.major) + "." + std::to_string(one.minor);
+    text += (text.empty() ? "" : ", ") + number;
+    if (one.reach == CompiledFor::Generation)
+      text += " to " + std::to_string(one.major) + ".9";
+    else if (one.reach == CompiledFor::Newer)
+      text += " and newer";
+  }
+  return text;
+}
+
 std::string refuseCapability(const GpuDescription &gpu) {
-  if (isSupportedCapability(gpu.major, gpu.minor))
-    return "";
+  for (const CompiledFor &one : compiledFor(gpu.code))
+    if (one.covers(gpu.major, gpu.minor))
+      return "";
   return nameOf(gpu) + " has compute capability " + std::to_string(gpu.major) + "." + std::to_string(gpu.minor) +
-         ", and this ds-run has code for 8.0 and newer; choose another GPU by CUDA_VISIBLE_DEVICES";
+         ", and this ds-run has code for " + capabilitiesOf(gpu.code) +
+         "; choose another GPU by CUDA_VISIBLE_DEVICES, or build with DS_CUDA_CODE for this one";
 }
 
 std::string versionText(uint64_t version) {

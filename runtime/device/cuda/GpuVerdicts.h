@@ -18,6 +18,7 @@ struct GpuDescription {
   std::string name;
   int major = 0, minor = 0; ///< compute capability
   uint64_t totalBytes = 0, freeBytes = 0;
+  std::string code; ///< what the library's kernels were compiled to: DS_CUDA_CODE of cmake/CUDA.cmake, with commas
 };
 
 /// Where a process stands among those of its machine, as a launcher tells each of them.
@@ -51,9 +52,9 @@ struct GpuChoice {
 /// Ranks of a machine take its GPUs in turn. `index`: of the rank among the `ranks` of its process.
 GpuChoice chooseGpu(const LocalProcess &process, uint32_t index, uint32_t ranks, int gpus);
 
-/// Whether the library holds code for a compute capability (cmake/CUDA.cmake): sm_80 runs on all 8.x, sm_90a on 9.0,
-/// and PTX of compute_90 is compiled by the driver for anything newer.
-constexpr bool isSupportedCapability(int major, int /*minor*/) { return major >= 8; }
+/// What GPUs code such as "sm_80,sm_90a,compute_90" is for: "8.0 to 8.9, 9.0, 9.0 and newer". Machine code of sm_80
+/// runs on all 8.x, of sm_90a on 9.0 alone; PTX of compute_90 is compiled by the driver for what is newer.
+std::string capabilitiesOf(const std::string &code);
 
 /// "2.28.9" of 22809, as NVIDIA's libraries count; "unknown" of 0.
 std::string versionText(uint64_t version);

@@ -36,7 +36,11 @@ namespace {
 GpuDescription describe(int index) {
   cudaDeviceProp properties;
   throwIfError(cudaGetDeviceProperties(&properties, index), "GPU " + std::to_string(index));
-  return {.index = index, .name = properties.name, .major = properties.major, .minor = properties.minor};
+  return {.index = index,
+          .name = properties.name,
+          .major = properties.major,
+          .minor = properties.minor,
+          .code = DS_CUDA_CODE};
 }
 
 /// How many GPUs there are, and why none can be used.

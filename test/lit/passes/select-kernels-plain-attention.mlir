@@ -41,3 +41,23 @@ dist.role @main ranks [0, 0] {
     dist.call @forward microbatch 0
   }
 }
+
+// -----
+
+// Tests that a gradient says where cuDNN's workspace would begin at no multiple of 16 bytes.
+// CHECK: remark: kernel 'attention_grad' will be run by our own slower kernel: it is run for 1 heads of 7 queries at once, whose numbers are no multiple of 16 bytes, at which cuDNN wants what follows to begin
+// CHECK-NOT: remark
+dist.mesh @mesh ["data"] [1]
+train.variable parameter @q : tensor<1x1x7x16xbf16> from #train.fill<0.0>
+train.variable parameter @out : tensor<1x1x7x16xbf16> from #train.fill<0.0>
+dist.fragment @forward phase forward stage 0 {
+  %q = train.read @q : tensor<1x1x7x16xbf16>
+  %out, %lse = train.attention %q, %q, %q scale 1.0 causal : (tensor<1x1x7x16xbf16>, tensor<1x1x7x16xbf16>, tensor<1x1x7x16xbf16>) -> (tensor<1x1x7x16xbf16>, tensor<1x1x7xf32>)
+  %dq, %dk, %dv = train.attention_grad %out, %q, %q, %q of %out, %lse scale 1.0 causal : (tensor<1x1x7x16xbf16>, tensor<1x1x7x16xbf16>, tensor<1x1x7x16xbf16>, tensor<1x1x7x16xbf16>, tensor<1x1x7x16xbf16>, tensor<1x1x7xf32>) -> (tensor<1x1x7x16xbf16>, tensor<1x1x7x16xbf16>, tensor<1x1x7x16xbf16>)
+  train.store %dq into @out : tensor<1x1x7x16xbf16>
+}
+dist.role @main ranks [0, 0] {
+  dist.program @step {
+    dist.call @forward microbatch 0
+  }
+}

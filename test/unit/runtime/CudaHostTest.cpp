@@ -104,11 +104,19 @@ TEST(GpuVerdicts, SayWhatTheDriverLacks) {
 }
 
 TEST(GpuVerdicts, KnowWhatTheLibraryWasCompiledFor) {
+  const auto refusal = [](const std::string &code, int major, int minor) {
+    return refuseCapability({.index = 1, .name = "G", .major = major, .minor = minor, .code = code});
+  };
   for (const auto &[major, minor] : {std::pair(8, 0), {8, 6}, {8, 9}, {9, 0}, {10, 0}, {12, 0}})
-    EXPECT_TRUE(isSupportedCapability(major, minor)) << major;
-  EXPECT_EQ(refuseCapability({.index = 1, .name = "Tesla T4", .major = 7, .minor = 5}),
-            "GPU 1 (Tesla T4) has compute capability 7.5, and this ds-run has code for 8.0 and newer; choose another "
-            "GPU by CUDA_VISIBLE_DEVICES");
+    EXPECT_EQ(refusal("sm_80,sm_90a,compute_90", major, minor), "");
+  EXPECT_EQ(refusal("sm_80,sm_90a,compute_90", 7, 5),
+            "GPU 1 (G) has compute capability 7.5, and this ds-run has code for 8.0 to 8.9, 9.0, 9.0 and newer; choose "
+            "another GPU by CUDA_VISIBLE_DEVICES, or build with DS_CUDA_CODE for this one");
+  EXPECT_EQ(refusal("sm_90a", 9, 0), "");
+  for (const auto &[major, minor] : {std::pair(8, 0), {8, 9}, {10, 0}, {12, 0}})
+    EXPECT_NE(refusal("sm_90a", major, minor), "") << major << minor;
+  EXPECT_NE(refusal("sm_86", 8, 0), "");
+  EXPECT_EQ(refusal("sm_86", 8, 9), "");
 }
 
 TEST(GpuVerdicts, SayWhenAPlanWasTunedElsewhere) {
