@@ -33,6 +33,7 @@ SANITIZER_ENVIRONMENT = {
     "tsan": {"TSAN_OPTIONS": "halt_on_error=1", "OMP_NUM_THREADS": "1"},
     "dev": {},
     "cuda": {},
+    "hopper": {},
 }
 COMPLAINT = re.compile(r": Failure$|Sanitizer|runtime error:|^E  |^FAILED|FAIL:|\[  FAILED  \]")
 
@@ -88,7 +89,7 @@ def labels_of(test):
 
 def is_left_out(preset, labels):
     """Whether the preset's build does not make this test: scripts/test.sh names what it does."""
-    return "cuda" not in labels if preset == "cuda" else preset != "dev" and "not-sanitized" in labels
+    return "cuda" not in labels if preset in ("cuda", "hopper") else preset != "dev" and "not-sanitized" in labels
 
 
 def instruction_sets():
@@ -176,8 +177,9 @@ def run_release(totals):
 def run_everything(totals):
     for preset in ("dev", "asan", "tsan"):
         run_binaries(preset, totals)
-    if os.environ.get("DS_TEST_CUDA") == "yes":
-        run_binaries("cuda", totals)
+    cuda = os.environ.get("DS_TEST_CUDA", "no")  # or the preset
+    if cuda != "no":
+        run_binaries(cuda, totals)
     else:
         totals.add("cuda skipped, nvcc is neither on PATH nor in /usr/local/cuda", [0, 0, 1], 0, "")
     run_lit(totals)

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 from conftest import BUILD, REPOSITORY, write_config
@@ -171,9 +172,9 @@ def test_what_is_needed_of_a_gpu_is_checked(name, trainer):
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "resnet"])
 def test_every_kernel_of_a_plan_can_be_made(name, options, trainer):
     """As far as that goes without a GPU: the factories of libds-cuda check their calls before they ask CUDA for anything."""
-    tool = BUILD.parent / "cuda" / "bin" / "cuda-plan-kernels"
-    if not tool.exists():
-        pytest.skip("needs build/cuda (scripts/build.sh cuda cuda-tests)")
+    tool = next(filter(Path.exists, (BUILD.parent / preset / "bin/cuda-plan-kernels" for preset in ("cuda", "hopper"))), None)
+    if tool is None:
+        pytest.skip("needs build/cuda or build/hopper (scripts/build.sh cuda cuda-tests)")
     plan = compile_cuda(trainer, name, Cut(), *options)
     done = subprocess.run([tool, plan], capture_output=True, text=True)
     assert done.returncode == 0 and "matmul" in done.stdout, done.stderr
