@@ -139,12 +139,20 @@ def run_lit(totals):
     totals.add("lit", counts, seconds, output)
 
 
+def print_slowest(output):
+    """pytest's list, so that a run that takes too long says where."""
+    lines = output.splitlines()
+    begin = next((i for i, line in enumerate(lines) if re.match("=+ slowest ", line)), len(lines))
+    print("\n".join(line for line in lines[begin + 1:begin + 41] if re.match(r"\d+\.\d+s ", line)), flush=True)
+
+
 def run_pytest(totals, name, files, **environment):
     build = ROOT / "build" / "dev"
     code, output, seconds = run([PYTHON / "python", "-m", "pytest", "-q", "-rfs", "-p", "no:cacheprovider",
-                                 "-n2", "--dist=loadfile", *files],
+                                 "--durations=40", "-n2", "--dist=loadfile", *files],
                                 DS_BUILD_DIR=str(build), **environment)
     tail = output.strip().splitlines()[-1] if output.strip() else ""
+    print_slowest(output)
     failed = number(r"(\d+) failed", tail) + number(r"(\d+) errors?", tail)
     totals.add(name, [number(r"(\d+) passed", tail), failed or int(code != 0), number(r"(\d+) skipped", tail)], seconds,
                output)
