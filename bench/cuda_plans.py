@@ -50,6 +50,16 @@ def facts_of(plan):
     return rank["commands_of_step"], rank["memory"]["device"]["arena_bytes"], proven
 
 
+def total(commands, what):
+    return sum(one[what] for one in commands)
+
+
+def figures(commands):
+    """What AIMS limits, of a report's commands."""
+    rest = [one for one in commands if one["kernel"] not in PRODUCTS and "attention" not in one["kernel"]]
+    return total(commands, "commands"), total(rest, "bytes"), total(commands, "seconds")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--machine", default="h100x8")
@@ -65,12 +75,11 @@ def main():
             commands, arena, proven = facts_of(compiled(args, *case))
         except rounds.Failed as why:
             sys.exit(f"error: {title}: {why}\n{why.log}")
-        rest = [one for one in commands if one["kernel"] not in PRODUCTS and "attention" not in one["kernel"]]
-        count, beside, seconds = sum(one["commands"] for one in commands), sum(one["bytes"] for one in rest), sum(one["seconds"] for one in commands)
+        count, beside, seconds = figures(commands)
         good = proven and arena <= FITS
         aimed = all(value <= aim for value, aim in zip((count, beside, seconds), AIMS.get(title, ())))
         bad |= not good or not aimed
-        print(f"| {title} | {count:,} | {sum(one['bytes'] for one in commands) / 1e9:.1f} | {beside / 1e9:.1f} | "
+        print(f"| {title} | {count:,} | {total(commands, 'bytes') / 1e9:.1f} | {beside / 1e9:.1f} | "
               f"{1e3 * seconds:.1f}{'' if aimed else ' (an aim is missed)'} | {arena / 1e9:.1f} | {'yes' if good else 'no'} |", flush=True)
         for one in commands:
             kernels.setdefault(one["kernel"], {})[title] = f"{1e3 * one['seconds']:.2f}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """gpu_first.py BIN CASES PLANS [--out FOLDER] [--minutes M] [PART...]: the first minutes on a machine with a GPU, most valuable first.
 
-Parts, in this order, as long as the minutes last; or those that are named. `first` stands for the first five, `second` for the rest:
+Parts, in this order, as long as the minutes last; or `info` and those that are named. `first` stands for the first five, `second` for the rest:
 
     info       what ds-run and the driver say of the GPU: versions of libraries, free memory
     step       GPT-2 124M for 8 steps with and without a graph: the same losses, the planned bytes, how many kernels no library took
@@ -16,8 +16,9 @@ Parts, in this order, as long as the minutes last; or those that are named. `fir
     speed-xl   GPT-2 XL beside PyTorch's compiled step
 
 Plans are those of PLANS/h200 on a GPU whose name has H200 in it, else those of PLANS/h100. Each part writes FOLDER/PART.log while it
-runs, has a time limit of its own, and a line in FOLDER/results.jsonl when it ends; no part keeps the next from running. Behind every
-part FOLDER.tar.gz is written anew, into the folder $OUT where there is one. The exit code is 1 where a part failed.
+runs, has a time limit of its own, and a line in FOLDER/results.jsonl when it ends; no part keeps the next from running, but for `info`, where
+ds-run finds no GPU. Behind every part FOLDER.tar.gz is written anew, into the folder $OUT where there is one. The exit code is 1 where a
+part failed.
 """
 
 import argparse
@@ -26,7 +27,6 @@ import math
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import time
@@ -43,6 +43,10 @@ STRICT = {"DS_CUDA_STRICT": "1"}
 
 class Wrong(Exception):
     """Why a part failed."""
+
+
+class NoGpu(Wrong):
+    """Why no part can run."""
 
 
 class First:
@@ -92,11 +96,22 @@ class First:
         return [step["loss"] for step in steps], [step["step_seconds"] for step in steps], lines[-1]["summary"]["ranks"][0]
 
     def info(self):
-        text = self.run([self.bin / "ds-run", "info"])
-        if shutil.which("nvidia-smi"):
-            self.run(["nvidia-smi", "-q"])
-        lines = [" ".join(line.split()) for line in text.splitlines()]
-        return "; ".join(next(line for line in lines if line.startswith(word)) for word in ("gpu 0", "cuda "))
+        lines = [" ".join(line.split()) for line in self.run([self.bin / "ds-run", "info"]).splitlines()]
+        self.ask_driver("-q", seconds=10)
+        cuda = next(line for line in lines if line.startswith("cuda "))
+        if not cuda.startswith("cuda available"):
+            raise NoGpu(f"ds-run can use no GPU: {cuda.removeprefix('cuda ')}")
+        return f"{next(line for line in lines if line.startswith('gpu 0'))}; {cuda}"
+
+    def ask_driver(self, *question, seconds):
+        """What nvidia-smi says, or nothing; it may be missing, or hang with its driver."""
+        code, text = streamed(["nvidia-smi", *question], seconds, self.log) if shutil.which("nvidia-smi") else (None, "")
+        return text if code == 0 else ""
+
+    def free_memory(self):
+        """What is free behind a run; `info` has what was free before."""
+        text = self.ask_driver("--query-gpu=memory.free", "--format=csv,noheader", seconds=10)
+        return f"; {text.splitlines()[0]} free behind it" if text else ""
 
     def bfloat16(self):
         logs = {"CUBLASLT_LOG_LEVEL": "1", "CUBLASLT_LOG_FILE": str(self.out / "cublaslt.log"), "CUDNN_FRONTEND_LOG_INFO": "1",
@@ -124,7 +139,7 @@ class First:
             raise Wrong(f"losses with a graph are {with_graph}, without {without}")
         if summary["device_bytes"] != planned:
             raise Wrong(f"the arena has {summary['device_bytes']} bytes, the plan says {planned}")
-        return f"a step takes {1e3 * min(seconds):.1f} ms as a graph, {1e3 * min(slower):.1f} ms enqueued; losses {with_graph[0]} to {with_graph[-1]}; {fallbacks_of(summary)}{free_memory()}{refused}"
+        return f"a step takes {1e3 * min(seconds):.1f} ms as a graph, {1e3 * min(slower):.1f} ms enqueued; losses {with_graph[0]} to {with_graph[-1]}; {fallbacks_of(summary)}{self.free_memory()}{refused}"
 
     def profile(self):
         trace = self.out / "trace.json"
@@ -166,7 +181,9 @@ class First:
         return self.run([sys.executable, HERE / "gpu_cases.py", "run", self.case_plans, "--bin", self.bin]).strip().splitlines()[-1]
 
     def speed(self, size="small"):
-        return self.run([sys.executable, BENCH / "gpu_step.py", self.plans, "--bin", self.bin, "--sizes", size, "--rounds", "1"]).strip().splitlines()[-1]
+        patience = 0.8 * (self.deadline - time.monotonic())  # for each of both: where PyTorch takes too long, our own time is still told
+        return self.run([sys.executable, BENCH / "gpu_step.py", self.plans, "--bin", self.bin, "--sizes", size, "--rounds", "1", "--timeout",
+                         f"{patience:.0f}"]).strip().splitlines()[-1]
 
     def speed_xl(self):
         return self.speed("xl")
@@ -195,18 +212,16 @@ def fallbacks(text):
     return f"fallbacks {len(named)}" + (f": {', '.join(named)}" if named else "")
 
 
-def free_memory():
-    """What is free behind a run, where the driver's tool says it; `info` has what was free before."""
-    if not shutil.which("nvidia-smi"):
-        return ""
-    done = subprocess.run(["nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader"], text=True, capture_output=True, timeout=20)
-    return f"; {done.stdout.splitlines()[0]} free behind it" if done.returncode == 0 and done.stdout else ""
-
-
-# name: seconds that it may take
-PARTS = {"info": 30, "step": 150, "profile": 90, "strict": 120, "tune": 120, "bfloat16": 90,
-         "speed": 300, "kernels": 120, "sanitizer": 100, "cases": 300, "speed-xl": 500}
+# name: seconds that it may take. Those of a call are 9 minutes at most: a machine that is lent ends a command after 10.
+PARTS = {"info": 30, "step": 150, "profile": 90, "strict": 120, "tune": 120,
+         "bfloat16": 50, "speed": 150, "kernels": 60, "sanitizer": 50, "cases": 80, "speed-xl": 120}
 CALLS = {"first": list(PARTS)[:5], "second": list(PARTS)[5:]}
+
+
+def parts_of(names):
+    """What to run: always `info`, since no other part can where it finds no GPU."""
+    parts = [part for name in names for part in CALLS.get(name, [name])] or list(PARTS)
+    return ["info", *(part for part in parts if part != "info")]
 
 
 def main():
@@ -218,7 +233,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("gpu-first"), help="folder (%(default)s)")
     parser.add_argument("--minutes", type=float, default=9, help="after which no part runs (%(default)s)")
     args = parser.parse_intermixed_args()
-    parts = [part for name in args.parts for part in CALLS.get(name, [name])] or list(PARTS)
+    parts = parts_of(args.parts)
     for name in parts:
         if name not in PARTS:
             parser.error(f"there is no part {name}; there are {', '.join([*CALLS, *PARTS])}")
@@ -233,9 +248,9 @@ def main():
         first.deadline = begin + min(PARTS[name], left)
         with open(first.out / f"{name}.log", "w") as first.log:
             try:
-                found, wrong = getattr(first, name.replace("-", "_"))(), ""
-            except (Wrong, OSError, ValueError, KeyError, StopIteration) as error:
-                found, wrong = "", str(error) or type(error).__name__
+                found, wrong, last = getattr(first, name.replace("-", "_"))(), "", False
+            except Exception as error:  # of whatever kind: the next part is worth as much
+                found, wrong, last = "", str(error) or type(error).__name__, isinstance(error, NoGpu)
         failed |= bool(wrong)
         seconds = time.monotonic() - begin
         with open(first.out / "results.jsonl", "a") as results:
@@ -243,6 +258,8 @@ def main():
                              {"part": name, "seconds": round(seconds, 1), "found": found}), file=results)
         print(f"{name}: {'FAILED: ' + wrong if wrong else found} ({seconds:.0f} s)", flush=True)
         first.keep()
+        if last:
+            break
     sys.exit(failed)
 
 

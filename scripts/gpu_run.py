@@ -1,5 +1,6 @@
 """Commands on a machine that is lent for minutes: what they say is seen and kept at once, and they end in time."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -23,16 +24,20 @@ def streamed(command, seconds, log=None, environment=None):
                                text=True, errors="replace", start_new_session=True, env={**os.environ, **(environment or {})})
     late = threading.Event()
 
-    def end():
+    def end(how):
         late.set()
-        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            os.killpg(process.pid, how)
 
-    timer = threading.Timer(seconds, end)
-    timer.start()
+    # First asked, since gpu_step.py has sessions of its own to end.
+    timers = [threading.Timer(seconds + wait, end, [how]) for wait, how in ((0, signal.SIGTERM), (5, signal.SIGKILL))]
+    for timer in timers:
+        timer.start()
     text = []
     for line in process.stdout:
         text.append(line)
         print(line, end="", file=log or sys.stdout, flush=True)
     code = process.wait()
-    timer.cancel()
+    for timer in timers:
+        timer.cancel()
     return None if late.is_set() else code, "".join(text)

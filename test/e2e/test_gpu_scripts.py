@@ -3,10 +3,10 @@ over the fake CUDA runtime; what they refuse."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-import tarfile
 
 import numpy
 import pytest
@@ -94,9 +94,9 @@ def summary_of(told, part):
     return next(line for line in told.splitlines() if line.startswith(f"{part}: "))
 
 
-def first(binaries, plans, out, *parts, minutes=5):
+def first(binaries, plans, out, *parts):
     """The exit code, what was said of each part, and results.jsonl."""
-    done = subprocess.run([sys.executable, REPOSITORY / "scripts" / "gpu_first.py", binaries, plans, plans, "--out", out, "--minutes", str(minutes), *parts],
+    done = subprocess.run([sys.executable, REPOSITORY / "scripts" / "gpu_first.py", binaries, plans, plans, "--out", out, *parts],
                           text=True, capture_output=True)
     return done.returncode, done.stdout, [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
 
@@ -105,7 +105,8 @@ def test_first_contact(first_plans, tmp_path):
     code, told, results = first(FAKE_CUDA, first_plans, tmp_path, "info", "step", "profile", "strict", "tune")
     assert code == 0, told
     assert [result["part"] for result in results] == ["info", "step", "profile", "strict", "tune"]
-    assert results[0]["found"].startswith("gpu 0") and "cuBLASLt 13.1.0" in results[0]["found"] and "as a graph" in results[1]["found"]
+    assert results[0]["found"].startswith("gpu 0") and "as a graph" in results[1]["found"]
+    assert re.search(r"\d GiB free; .*cuBLASLt 13\.1\.0, cuDNN .*, NCCL 2\.", results[0]["found"]), results[0]["found"]
     assert "; fallbacks 0" in results[1]["found"]
     planned = {one["kernel"] for one in json.loads((first_plans / "h100" / "small-bfloat16.json").read_text())["commands"]}
     measured = {line.split()[0] for line in (tmp_path / "profile.log").read_text().split("by the model")[1].strip().splitlines()}
@@ -117,10 +118,11 @@ def test_first_contact(first_plans, tmp_path):
 def test_first_contact_goes_on_where_a_library_refuses(first_plans, tmp_path, monkeypatch):
     monkeypatch.setenv("DS_FAKE_CUDNN", "0")
     code, told, results = first(FAKE_CUDA, first_plans, tmp_path, "step", "profile", "strict")
-    assert code == 1 and "failed" in results[2] and "DS_CUDA_STRICT" in results[2]["failed"], told
-    assert ["failed" in result for result in results] == [False, False, True]
-    assert "; not strict, since ds-run ended with 1: error: " in results[0]["found"]
-    assert "fallbacks 3: 2 of kernel 'packed_attention' in bfloat16, 1 of kernel 'packed_attention_grad' in bfloat16" in results[0]["found"]
+    assert code == 1 and ["failed" in result for result in results] == [False, False, False, True], told
+    _, step, _, strict = results
+    assert "DS_CUDA_STRICT" in strict["failed"]
+    assert "; not strict, since ds-run ended with 1: error: " in step["found"]
+    assert "fallbacks 3: 2 of kernel 'packed_attention' in bfloat16, 1 of kernel 'packed_attention_grad' in bfloat16" in step["found"]
 
 
 def test_first_contact_finds_an_arena_of_other_bytes(first_plans, tmp_path):
@@ -128,20 +130,6 @@ def test_first_contact_finds_an_arena_of_other_bytes(first_plans, tmp_path):
     shutil.copytree(first_plans, plans)
     expected = json.loads((plans / "h100" / "small-bfloat16.json").read_text())
     (plans / "h100" / "small-bfloat16.json").write_text(json.dumps({**expected, "arena_bytes": 1}))
-    code, told, results = first(FAKE_CUDA, plans, tmp_path / "out", "step", "info")
-    assert code == 1 and results[0]["failed"].endswith("bytes, the plan says 1")
-    assert "found" in results[1], "no part keeps the next from running"
-
-
-def test_first_contact_ends_in_time(first_plans, tmp_path):
-    binaries = tmp_path / "bin"
-    binaries.mkdir()
-    for name in ("ds-run", "CudaKernelsTest"):
-        (binaries / name).write_text("#!/bin/sh\necho begun; [ $1 = info ] && sleep 100; echo all passed\n")
-        (binaries / name).chmod(0o755)
-    code, told, results = first(binaries, first_plans, tmp_path / "out", "bfloat16", "info", "kernels", minutes=0.05)
-    assert code == 1 and results[0]["found"] == "all passed; fallbacks 0"
-    assert results[1]["failed"] == "ds-run did not end in time" and (tmp_path / "out" / "info.log").read_text() == "begun\n"
-    with tarfile.open(tmp_path / "out.tar.gz") as kept:
-        assert "out/info.log" in kept.getnames()
-    assert "kernels: not run, the 0.05 minutes are over" in told
+    code, told, results = first(FAKE_CUDA, plans, tmp_path / "out", "step", "profile")
+    assert code == 1 and results[1]["failed"].endswith("bytes, the plan says 1"), told
+    assert "found" in results[2], "no part keeps the next from running"
