@@ -133,7 +133,9 @@ def main():
     sources = given or sorted((ROOT / "kernels").glob("*/*.cu"))
     with tempfile.TemporaryDirectory() as folder:
         lines, wrong = table(sources, folder, tool)
-    page = HEAD + "\n".join(lines) + "\n"
+    made = {line.split("`")[1] for line in lines}
+    others = [line for line in PAGE.read_text().splitlines() if line.startswith("| `") and line.split("`")[1] not in made] if given else []
+    page = HEAD + "\n".join(sorted(lines + others)) + "\n"
     if "--update" in sys.argv:
         PAGE.write_text(page)
     elif not given and f"nvcc {release}," in HEAD and page != PAGE.read_text():  # another nvcc has other figures
