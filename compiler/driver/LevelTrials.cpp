@@ -1,0 +1,162 @@
+//===- LevelTrials.cpp - the bytes that levels of recompute need, without plans ---===//
+#include "compiler/driver/LevelTrials.h"
+
+#include "compiler/analysis/Stages.h"
+#include "compiler/driver/LevelSearch.h"
+#include "compiler/passes/plan/RoleTrials.h"
+#include "compiler/passes/recompute/Recompute.h"
+#include "dialects/Plan/Plan.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+using namespace mlir;
+using namespace ds;
+using namespace ds::driver;
+
+namespace {
+
+int64_t stateBytesOf(ModuleOp module) {
+  int64_t most = 0;
+  for (auto role : module.getOps<plan::RoleOp>()) {
+    llvm::DenseSet<Attribute> onDevice; // arenas; looked up
+    for (auto arena : role.getOps<plan::ArenaOp>())
+      if (arena.getSpace() == plan::MemorySpace::Device)
+        onDevice.insert(arena.getSymNameAttr());
+    int64_t bytes = 0;
+    for (auto buffer : role.getOps<plan::BufferOp>())
+      if (buffer.getScope() == plan::Scope::Plan && onDevice.contains(buffer.getArenaAttr().getAttr()))
+        bytes += int64_t(buffer.getBytes());
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+std::vector<std::unique_ptr<RoleTrials>> trialsOf(ModuleOp module, const CompileOptions &options,
+                                                  KnownSolutions &known) {
+  std::vector<std::unique_ptr<RoleTrials>> trials;
+  for (auto role : llvm::to_vector(module.getOps<plan::RoleOp>()))
+    trials.push_back(std::make_unique<RoleTrials>(role, trialOptions(options), known));
+  return trials;
+}
+
+} // namespace
+
+ModuleOp LevelTrials::cut() {
+  if (!cut_) {
+    cut_ = module_.clone();
+    tryPipeline(*cut_, "distribution", buildCutPipeline, options_, diagnostics_);
+  }
+  return *cut_;
+}
+
+bool LevelTrials::check(FailureOr<bool> answer) const {
+  if (failed(answer))
+    diagnostics_.raise("planning");
+  return *answer;
+}
+
+OwningOpRef<ModuleOp> LevelTrials::buffersAt(int64_t level, Run &run) {
+  options_.recompute.level = level;
+  OwningOpRef<ModuleOp> module = cut().clone();
+  run(*module, "distribution", buildShareOutPipeline, options_, diagnostics_);
+  run(*module, "planning", buildBufferPipeline, options_, diagnostics_);
+  stateBytes_ = stateBytesOf(*module);
+  return module;
+}
+
+OwningOpRef<ModuleOp> LevelTrials::buffersWithin(int64_t level, int64_t room) {
+  OwningOpRef<ModuleOp> module = buffersAt(level, runPipeline); // it may become a plan
+  if (stateBytes_ > room)
+    return nullptr;
+  for (auto role : llvm::to_vector(module->getOps<plan::RoleOp>()))
+    if (!check(RoleTrials(role, trialOptions(options_), known_).mayFit(room)))
+      return nullptr;
+  return module;
+}
+
+bool LevelTrials::fits(int64_t level, int64_t room) {
+  if (isRefused(level, room))
+    return false;
+  OwningOpRef<ModuleOp> module = buffersAt(level);
+  const auto trials = trialsOf(*module, options_, known_);
+  for (const auto does : {&RoleTrials::mayFit, &RoleTrials::fits})
+    for (size_t role = 0; role < trials.size(); ++role)
+      if (!check((trials[role].get()->*does)(room))) {
+        refuse(level, room, role);
+        return false;
+      }
+  return true;
+}
+
+std::optional<LevelTrials::Needs> LevelTrials::needs(int64_t level, int64_t room) {
+  if (isRefused(level, room))
+    return std::nullopt;
+  OwningOpRef<ModuleOp> module = buffersAt(level);
+  const auto trials = trialsOf(*module, options_, known_);
+  for (size_t role = 0; role < trials.size(); ++role)
+    if (!check(trials[role]->mayFit(room))) {
+      refuse(level, room, role);
+      return std::nullopt;
+    }
+  Needs needs{summaryOf(*module).getLevel(), -1, 0};
+  for (size_t role = 0; role < trials.size(); ++role) {
+    if (check(trials[role]->fits(needs.bytes)))
+      continue;
+    const FailureOr<RoleBytes> bytes = trials[role]->bytes();
+    if (failed(bytes))
+      diagnostics_.raise("planning");
+    if (bytes->device > room) {
+      refuse(level, room, role);
+      return std::nullopt;
+    }
+    if (bytes->device > needs.bytes)
+      needs = {needs.level, bytes->device, role};
+  }
+  return needs;
+}
+
+int64_t LevelTrials::marksOf(int64_t level, size_t role) {
+  if (levels_.empty()) {
+    levels_.resize(size_t(options_.pipeline.ranks));
+    CompileOptions all = options_;
+    all.recompute.level = LevelSearch::highest;
+    all.recompute.numbered = true;
+    OwningOpRef<ModuleOp> module = cut().clone();
+    tryPipeline(
+        *module, "distribution",
+        [](OpPassManager &pm, const CompileOptions &options) { pm.addPass(createChooseRecompute(options.recompute)); },
+        all, diagnostics_);
+    module->walk([&](Operation *op) {
+      if (auto least = op->getAttrOfType<IntegerAttr>(recomputeAttribute))
+        levels_[size_t(stageOf(op).value_or(0)) % levels_.size()].push_back(least.getInt());
+    });
+    for (std::vector<int64_t> &levels : levels_)
+      llvm::sort(levels);
+  }
+  return llvm::upper_bound(levels_[role], level) - levels_[role].begin();
+}
+
+int64_t LevelTrials::changeBelow(const Needs &needs) {
+  if (options_.pipeline.ranks == 1 || needs.level == 0) // a level has a layer more than the one below
+    return needs.level - 1;
+  const int64_t marks = marksOf(needs.level, needs.role);
+  int64_t below = -1;
+  for (int64_t same = needs.level; same - below > 1;) {
+    const int64_t middle = below + (same - below) / 2;
+    (marksOf(middle, needs.role) < marks ? below : same) = middle;
+  }
+  return below;
+}
+
+bool LevelTrials::isRefused(int64_t level, int64_t room) {
+  return std::ranges::any_of(refusals_, [&](const Refusal &one) {
+    return room <= one.room && marksOf(level, one.role) == one.marks;
+  });
+}
+
+void LevelTrials::refuse(int64_t level, int64_t room, size_t role) {
+  if (options_.pipeline.ranks > 1)
+    refusals_.push_back({room, marksOf(level, role), role});
+}
