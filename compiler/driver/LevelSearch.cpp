@@ -213,9 +213,10 @@ LevelSearch::Planned LevelSearch::within(int64_t room) {
     kept = planWithin(0, room);
   if (kept)
     return *std::move(kept);
+  if (isHopeless(room))
+    if (Planned all = at(highest); all.bytes > room)
+      return all;
   Planned best = smallest();
-  if (trials_ && trials_->stateBytes() > room) // nothing fits
-    return complete(std::move(best));
   return best.bytes <= room ? lowest(room, std::move(best)) : below(room, std::move(best));
 }
 

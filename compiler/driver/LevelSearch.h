@@ -39,6 +39,10 @@ public:
 
   Planned at(int64_t level);
 
+  /// Whether a plan was too large by its state and gradients alone, so that all that can be computed again will do no
+  /// better.
+  bool isHopeless(int64_t room) const { return trials_ && trials_->stateBytes() > room; }
+
   /// The plan of a level that needs at most `room` bytes; nothing where it needs more.
   std::optional<Planned> planWithin(int64_t level, int64_t room);
 

@@ -17,22 +17,6 @@ using namespace ds::driver;
 
 namespace {
 
-int64_t stateBytesOf(ModuleOp module) {
-  int64_t most = 0;
-  for (auto role : module.getOps<plan::RoleOp>()) {
-    llvm::DenseSet<Attribute> onDevice; // arenas; looked up
-    for (auto arena : role.getOps<plan::ArenaOp>())
-      if (arena.getSpace() == plan::MemorySpace::Device)
-        onDevice.insert(arena.getSymNameAttr());
-    int64_t bytes = 0;
-    for (auto buffer : role.getOps<plan::BufferOp>())
-      if (buffer.getScope() == plan::Scope::Plan && onDevice.contains(buffer.getArenaAttr().getAttr()))
-        bytes += int64_t(buffer.getBytes());
-    most = std::max(most, bytes);
-  }
-  return most;
-}
-
 std::vector<std::unique_ptr<RoleTrials>> trialsOf(ModuleOp module, const CompileOptions &options,
                                                   KnownSolutions &known) {
   std::vector<std::unique_ptr<RoleTrials>> trials;
@@ -62,17 +46,16 @@ OwningOpRef<ModuleOp> LevelTrials::buffersAt(int64_t level, Run &run) {
   OwningOpRef<ModuleOp> module = cut().clone();
   run(*module, "distribution", buildShareOutPipeline, options_, diagnostics_);
   run(*module, "planning", buildBufferPipeline, options_, diagnostics_);
-  stateBytes_ = stateBytesOf(*module);
   return module;
 }
 
 OwningOpRef<ModuleOp> LevelTrials::buffersWithin(int64_t level, int64_t room) {
   OwningOpRef<ModuleOp> module = buffersAt(level, runPipeline); // it may become a plan
-  if (stateBytes_ > room)
-    return nullptr;
   for (auto role : llvm::to_vector(module->getOps<plan::RoleOp>()))
-    if (!check(RoleTrials(role, trialOptions(options_), known_).mayFit(room)))
+    if (!check(RoleTrials(role, trialOptions(options_), known_).mayFit(room))) {
+      stateBytes_ = ds::stateBytes(role);
       return nullptr;
+    }
   return module;
 }
 

@@ -41,7 +41,7 @@ public:
   /// The highest level below at which the role that needs most computes less again; -1: there is none.
   int64_t changeBelow(const Needs &needs);
 
-  /// Of the role that has most: what lives throughout, whatever is computed again. Known once a level was tried.
+  /// Of the role that did not fit into `buffersWithin`: state and gradients, whatever is computed again.
   int64_t stateBytes() const { return stateBytes_; }
 
 private:

@@ -88,6 +88,7 @@ public:
 private:
   std::vector<Change> changes() const {
     std::vector<Change> all;
+    all.reserve(2 * problem_.lives.size());
     for (const RepeatedProblem::Life &life : problem_.lives) {
       all.push_back({life.begin, true, life.buffer});
       all.push_back({life.end, false, life.buffer});

@@ -459,6 +459,18 @@ FailureOr<RoleBytes> ds::leastBytes(plan::RoleOp role, int64_t alignment) {
   return RoleOffsets(role, alignment).leastBytes();
 }
 
+int64_t ds::stateBytes(plan::RoleOp role) {
+  int64_t bytes = 0;
+  const BufferUses uses(role);
+  for (auto arena : role.getOps<plan::ArenaOp>())
+    if (arena.getSpace() == plan::MemorySpace::Device)
+      bytes += SlotLayout(role, uses, arena, /*alignment=*/1).peakBytes([](plan::BufferOp buffer) {
+        return buffer.getScope() == plan::Scope::Plan ||
+               (buffer.getScope() == plan::Scope::Step && buffer.getCategory() == plan::Category::Gradients);
+      });
+  return bytes;
+}
+
 FailureOr<bool> ds::assignOffsets(plan::RoleOp role, const Placing &placing, int64_t below) {
   RoleOffsets offsets(role, placing.alignment);
   if (below < std::numeric_limits<int64_t>::max()) {

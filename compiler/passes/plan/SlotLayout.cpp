@@ -150,11 +150,13 @@ std::vector<SlotLayout::Choice> SlotLayout::choices(int64_t bytes) const {
   return all;
 }
 
-int64_t SlotLayout::peakBytes() const {
+int64_t SlotLayout::peakBytes(llvm::function_ref<bool(plan::BufferOp)> counted) const {
   std::vector<int64_t> changes(size_t(end_) + 1); // by time
   int64_t alive = 0, most = 0;
   for (const Copies &copies : copies_) {
     plan::BufferOp buffer = copies.buffer;
+    if (!counted(buffer))
+      continue;
     if (copies.lives.empty())
       alive += int64_t(buffer.getBytes()) * int64_t(buffer.getSlots());
     for (const Life &life : copies.lives) {

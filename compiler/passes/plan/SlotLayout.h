@@ -32,8 +32,8 @@ public:
   /// `enough` bytes, the first will do.
   std::optional<ArenaLayout> find(int64_t bytes, int64_t enough, KnownSolutions &known) const;
 
-  /// The most bytes alive at once, however many slots there are.
-  int64_t peakBytes() const;
+  /// The most bytes alive at once, of `counted` buffers, however many slots there are.
+  int64_t peakBytes(llvm::function_ref<bool(plan::BufferOp)> counted = [](plan::BufferOp) { return true; }) const;
 
 private:
   struct Life {
