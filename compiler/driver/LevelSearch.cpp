@@ -17,9 +17,10 @@ using namespace ds::driver;
 
 namespace {
 
-constexpr int64_t maxTries = 8;   // levels above the one that needs as little as the highest
-constexpr int64_t maxReturns = 8; // activations that are tried to stay after all
-constexpr int64_t firstTries = 8; // levels, evenly from the lowest to the highest
+constexpr int64_t maxTries = 8;     // levels above the one that needs as little as the highest
+constexpr int64_t maxReturns = 8;   // activations that are tried to stay after all
+constexpr int64_t firstTries = 8;   // levels, evenly from the lowest to the highest
+constexpr int64_t shortPlan = 4000; // commands of all roles: planned in a tenth of a second or so
 
 /// Of the rank that needs most.
 int64_t bytesIn(plan::MemorySpace space, ModuleOp planned) {
@@ -156,17 +157,16 @@ LevelSearch::Planned LevelSearch::complete(Planned planned) {
   return planned.module ? std::move(planned) : at(planned.level);
 }
 
-LevelSearch::Planned LevelSearch::smallest() {
+LevelSearch::Planned LevelSearch::smallest(bool strict) {
   Planned least = *needing(highest);
   while (least.level > 0) {
     // Between the two levels, what needs most stays as it is.
-    const int64_t change =
-        trials_ ? trials_->changeBelow({least.level, least.bytes, least.role}) : least.level - 1;
-    if (std::optional<Planned> next = change < 0 ? std::nullopt : needing(change, least.bytes)) {
+    const int64_t change = trials_ ? trials_->changeBelow({least.level, least.bytes, least.role}) : least.level - 1;
+    if (std::optional<Planned> next = change < 0 ? std::nullopt : needing(change, least.bytes - strict)) {
       least = *std::move(next);
       continue;
     }
-    for (int64_t level = change + 1; level < least.level; ++level)
+    for (int64_t level = change + 1; level < least.level && !strict; ++level)
       if (fitting(level, least.bytes)) {
         least.level = level;
         break;
@@ -174,6 +174,13 @@ LevelSearch::Planned LevelSearch::smallest() {
     break;
   }
   return least;
+}
+
+std::optional<LevelSearch::Planned> LevelSearch::inVain(int64_t room) {
+  if (!trials_ || !trials_->isHopeless(room) || trials_->commands() <= shortPlan)
+    return std::nullopt;
+  Planned least = smallest(/*strict=*/true);
+  return least.bytes > room ? std::optional(complete(std::move(least))) : std::nullopt;
 }
 
 LevelSearch::Planned LevelSearch::halve(int64_t room, Planned top, int64_t tooLow) {
@@ -213,10 +220,9 @@ LevelSearch::Planned LevelSearch::within(int64_t room) {
     kept = planWithin(0, room);
   if (kept)
     return *std::move(kept);
-  if (isHopeless(room))
-    if (Planned all = at(highest); all.bytes > room)
-      return all;
-  Planned best = smallest();
+  if ((kept = inVain(room)))
+    return *std::move(kept);
+  Planned best = smallest(/*strict=*/false);
   return best.bytes <= room ? lowest(room, std::move(best)) : below(room, std::move(best));
 }
 

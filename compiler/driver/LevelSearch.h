@@ -39,9 +39,9 @@ public:
 
   Planned at(int64_t level);
 
-  /// Whether a plan was too large by its state and gradients alone, so that all that can be computed again will do no
-  /// better.
-  bool isHopeless(int64_t room) const { return trials_ && trials_->stateBytes() > room; }
+  /// Of a search in vain, as the plan of level 0 has shown, and a long one if all levels were tried: the level that the
+  /// highest leads to while each step takes fewer bytes.
+  std::optional<Planned> inVain(int64_t room);
 
   /// The plan of a level that needs at most `room` bytes; nothing where it needs more.
   std::optional<Planned> planWithin(int64_t level, int64_t room);
@@ -71,9 +71,9 @@ private:
   /// The same, with the exact bytes.
   std::optional<Planned> needing(int64_t level, int64_t room = highest);
 
-  /// From the highest level down as long as that takes fewer bytes: a layer whose backward comes soon may cost more to
-  /// repeat than to keep.
-  Planned smallest();
+  /// From the highest level down as long as that takes fewer bytes, or no more where it is not `strict`: a layer whose
+  /// backward comes soon may cost more to repeat than to keep.
+  Planned smallest(bool strict);
 
   /// As `lowest`.
   Planned halve(int64_t room, Planned top, int64_t tooLow);

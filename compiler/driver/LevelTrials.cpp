@@ -51,6 +51,8 @@ OwningOpRef<ModuleOp> LevelTrials::buffersAt(int64_t level, Run &run) {
 
 OwningOpRef<ModuleOp> LevelTrials::buffersWithin(int64_t level, int64_t room) {
   OwningOpRef<ModuleOp> module = buffersAt(level, runPipeline); // it may become a plan
+  commands_ = 0;
+  module->walk([&](plan::CommandOpInterface) { ++commands_; });
   for (auto role : llvm::to_vector(module->getOps<plan::RoleOp>()))
     if (!check(RoleTrials(role, trialOptions(options_), known_).mayFit(room))) {
       stateBytes_ = ds::stateBytes(role);
@@ -134,9 +136,8 @@ int64_t LevelTrials::changeBelow(const Needs &needs) {
 }
 
 bool LevelTrials::isRefused(int64_t level, int64_t room) {
-  return std::ranges::any_of(refusals_, [&](const Refusal &one) {
-    return room <= one.room && marksOf(level, one.role) == one.marks;
-  });
+  return std::ranges::any_of(
+      refusals_, [&](const Refusal &one) { return room <= one.room && marksOf(level, one.role) == one.marks; });
 }
 
 void LevelTrials::refuse(int64_t level, int64_t room, size_t role) {

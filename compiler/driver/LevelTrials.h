@@ -41,8 +41,11 @@ public:
   /// The highest level below at which the role that needs most computes less again; -1: there is none.
   int64_t changeBelow(const Needs &needs);
 
-  /// Of the role that did not fit into `buffersWithin`: state and gradients, whatever is computed again.
-  int64_t stateBytes() const { return stateBytes_; }
+  /// Whether a role did not fit into `buffersWithin` by its state and gradients alone, which no level changes.
+  bool isHopeless(int64_t room) const { return stateBytes_ > room; }
+
+  /// Commands of all roles in `buffersWithin`.
+  int64_t commands() const { return commands_; }
 
 private:
   /// A role that did not fit, and how much of it was computed again.
@@ -67,7 +70,7 @@ private:
   KnownSolutions known_;
   std::vector<std::vector<int64_t>> levels_; // by role: of each op that may be computed again, the least; ascending
   std::vector<Refusal> refusals_;
-  int64_t stateBytes_ = 0;
+  int64_t stateBytes_ = 0, commands_ = 0;
 };
 
 } // namespace ds::driver

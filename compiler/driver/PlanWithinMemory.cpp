@@ -18,12 +18,6 @@ OwningOpRef<ModuleOp> ds::driver::planWithinMemory(ModuleOp module, int64_t room
     LevelSearch search(module, std::move(roomy), diagnostics);
     if (std::optional<LevelSearch::Planned> planned = search.planWithin(0, room))
       return std::move(planned->module);
-    if (search.isHopeless(room))
-      if (LevelSearch::Planned all = LevelSearch(module, options, diagnostics).at(LevelSearch::highest);
-          all.bytes > room) {
-        options.recompute.level = all.level;
-        return std::move(all.module);
-      }
   }
   LevelSearch search(module, options, diagnostics);
   if (searches) {

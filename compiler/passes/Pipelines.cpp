@@ -278,9 +278,9 @@ TrialOptions trialOptions(const CompileOptions &options) {
 static void buildQueuePipeline(OpPassManager &pm, const CompileOptions &options) {
   const TrialOptions trial = trialOptions(options);
   // What is stored has its place now; only what is read last anyway gives its bytes away.
-  addOptional(pm, options,
-              createReuseDyingOperands(
-                  {.alignment = trial.alignment, .reorders = trial.reorders, .patience = trial.patience}));
+  addOptional(
+      pm, options,
+      createReuseDyingOperands({.alignment = trial.alignment, .reorders = trial.reorders, .patience = trial.patience}));
   // Last: events order what buffers are used for, and nothing may use them otherwise from here on.
   pm.addPass(createOrderQueues({.patience = trial.patience}));
 }

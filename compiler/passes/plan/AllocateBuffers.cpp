@@ -348,7 +348,7 @@ private:
   // Of one fragment. Looked up, never iterated.
   llvm::DenseMap<Value, BufferView> views_;
   llvm::DenseMap<Attribute, SmallVector<Operation *, 2>> accesses_; // loads and stores of the fragment, by value
-  llvm::DenseMap<Value, Value> tokens_; // of the plan, by those of dist
+  llvm::DenseMap<Value, Value> tokens_;                             // of the plan, by those of dist
 };
 
 struct AllocateBuffers : ds::impl::AllocateBuffersBase<AllocateBuffers> {
