@@ -15,18 +15,6 @@ using namespace mlir;
 using namespace ds;
 using namespace ds::driver;
 
-namespace {
-
-std::vector<std::unique_ptr<RoleTrials>> trialsOf(ModuleOp module, const CompileOptions &options,
-                                                  KnownSolutions &known) {
-  std::vector<std::unique_ptr<RoleTrials>> trials;
-  for (auto role : llvm::to_vector(module.getOps<plan::RoleOp>()))
-    trials.push_back(std::make_unique<RoleTrials>(role, trialOptions(options), known));
-  return trials;
-}
-
-} // namespace
-
 ModuleOp LevelTrials::cut() {
   if (!cut_) {
     cut_ = module_.clone();
@@ -61,35 +49,44 @@ OwningOpRef<ModuleOp> LevelTrials::buffersWithin(int64_t level, int64_t room) {
   return module;
 }
 
+/// The roles' trials, as far as all may fit; nothing where one does not.
+std::optional<LevelTrials::Trials> LevelTrials::trialsWithin(ModuleOp module, int64_t level, int64_t room) {
+  Trials trials;
+  for (auto role : llvm::to_vector(module.getOps<plan::RoleOp>())) {
+    trials.push_back(std::make_unique<RoleTrials>(role, trialOptions(options_), known_));
+    if (!check(trials.back()->mayFit(room))) {
+      refuse(level, room, trials.size() - 1);
+      return std::nullopt;
+    }
+  }
+  return trials;
+}
+
 bool LevelTrials::fits(int64_t level, int64_t room) {
   if (isRefused(level, room))
     return false;
   OwningOpRef<ModuleOp> module = buffersAt(level);
-  const auto trials = trialsOf(*module, options_, known_);
-  for (const auto does : {&RoleTrials::mayFit, &RoleTrials::fits})
-    for (size_t role = 0; role < trials.size(); ++role)
-      if (!check((trials[role].get()->*does)(room))) {
-        refuse(level, room, role);
-        return false;
-      }
-  return true;
+  const std::optional<Trials> trials = trialsWithin(*module, level, room);
+  for (size_t role = 0; trials && role < trials->size(); ++role)
+    if (!check((*trials)[role]->fits(room))) {
+      refuse(level, room, role);
+      return false;
+    }
+  return trials.has_value();
 }
 
 std::optional<LevelTrials::Needs> LevelTrials::needs(int64_t level, int64_t room) {
   if (isRefused(level, room))
     return std::nullopt;
   OwningOpRef<ModuleOp> module = buffersAt(level);
-  const auto trials = trialsOf(*module, options_, known_);
-  for (size_t role = 0; role < trials.size(); ++role)
-    if (!check(trials[role]->mayFit(room))) {
-      refuse(level, room, role);
-      return std::nullopt;
-    }
+  const std::optional<Trials> trials = trialsWithin(*module, level, room);
+  if (!trials)
+    return std::nullopt;
   Needs needs{summaryOf(*module).getLevel(), -1, 0};
-  for (size_t role = 0; role < trials.size(); ++role) {
-    if (check(trials[role]->fits(needs.bytes)))
+  for (size_t role = 0; role < trials->size(); ++role) {
+    if (check((*trials)[role]->fits(needs.bytes)))
       continue;
-    const FailureOr<RoleBytes> bytes = trials[role]->bytes();
+    const FailureOr<RoleBytes> bytes = (*trials)[role]->bytes();
     if (failed(bytes))
       diagnostics_.raise("planning");
     if (bytes->device > room) {

@@ -9,6 +9,7 @@
 #include "mlir/IR/OwningOpRef.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -57,6 +58,8 @@ private:
   mlir::ModuleOp cut();
   using Run = decltype(runPipeline);
   mlir::OwningOpRef<mlir::ModuleOp> buffersAt(int64_t level, Run &run = tryPipeline);
+  using Trials = std::vector<std::unique_ptr<RoleTrials>>;
+  std::optional<Trials> trialsWithin(mlir::ModuleOp module, int64_t level, int64_t room);
   bool isRefused(int64_t level, int64_t room);
   void refuse(int64_t level, int64_t room, size_t role);
   /// How many ops of a role a level computes again. That says which, for a level repeats all that a lower one does.
