@@ -3,7 +3,9 @@
 
 Prints seconds and ds-opt's peak memory beside the limits that we hold ourselves to; then Llama 7B by ZeRO stage 3 for 8 to 16,384
 ranks, with the size of the plan and how much of a rank's weights, gradients and optimizer state is padding; then a Llama of 64 layers in 64
-pipeline stages with 512 micro-batches, and one of 100 layers with a budget half way between what it needs and the least it can do with.
+pipeline stages with 512 micro-batches, one of 100 layers with a budget half way between what it needs and the least it can do with, and
+ten plans of real sizes for machine h100x8, with as much recompute as fits: by ZeRO stage 1 in pipeline stages, or by another stage. The models
+are exported without weights, which takes minutes the first time; GPT 1T only with --largest.
 """
 
 import argparse
@@ -21,6 +23,12 @@ WORK = ROOT / "build" / "bench"
 CASES = [("gpt2", "small", 1024, [], 5, 500e6), ("llama", "160m", 1024, [], 5, 500e6),
          ("llama", "7b", 2048, ["--no-weights"], 30, None)]
 RANKS = (8, 64, 1024, 16384)  # data-parallel
+GPT_1T = ["--set", "n_layer=128", "--set", "n_embd=25600", "--set", "n_head=160"]
+# model, size, sequence, extra options of the export; ranks, ZeRO stage, pipeline stages, micro-batches, seconds allowed
+REAL = [("llama", "8b", 4096, [], 8, 3, 1, 1, 5), ("llama", "8b", 4096, [], 64, 2, 1, 1, 5), ("llama", "8b", 4096, [], 64, 1, 4, 16, 5),
+        ("llama", "70b", 4096, [], 64, 3, 1, 1, 5), ("llama", "70b", 4096, [], 64, 3, 1, 8, 5), ("llama", "70b", 4096, [], 256, 3, 1, 1, 5),
+        ("llama", "70b", 4096, [], 256, 1, 4, 16, 5), ("llama", "70b", 4096, [], 256, 1, 8, 32, 10),
+        ("llama", "70b", 4096, [], 256, 1, 16, 64, 10), ("gpt2", "small", 2048, GPT_1T, 3072, 1, 64, 512, 10)]
 ROUNDS = 3
 
 
@@ -130,14 +138,40 @@ def print_budget(compiler, layers):
     return failures
 
 
+def print_real(compiler, largest):
+    """Once each. What fits nowhere is to say so as soon."""
+    failed = False
+    for name, size, sequence, more, ranks, zero, stages, microbatches, limit in REAL:
+        if more and not largest:
+            continue
+        model = exported(f"{name}-{size}-{sequence}-{len(more)}", name, "--size", size, "--seq", sequence, "--no-weights", *more)
+        compiler.config.write_text(json.dumps({
+            "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": microbatches, "bf16": {"enabled": True},
+            "zero_optimization": {"stage": zero}, "optimizer": {"type": "AdamW", "params": {"lr": 3e-4}}, "gradient_clipping": 1.0,
+            "deepstatic": {"recompute": "auto", **({"pipeline": {"stages": stages}} if stages > 1 else {})}}))
+        command = [BIN / "ds-opt", "compile", model, "--config", compiler.config, "--ranks", ranks, "--machine", "h100x8", "-o", compiler.plan,
+                   "--quiet"]
+        ended = rounds.run([command], compiler.timeout)
+        outcome = "it fits"
+        if ended.failed:
+            outcome = "it does not fit" if " needs " in ended.failed.log else str(ended.failed)
+            failed |= outcome != "it does not fit"
+        title = "GPT 1T" if more else f"{name} {size}"
+        print(f"{title}, sequence {sequence}, {ranks} ranks, ZeRO stage {zero}, {stages} stages with {microbatches} micro-batches: "
+              f"{ended.seconds:.1f} s (limit {limit}), {outcome}", flush=True)
+    return failed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     rounds.add_timeout(parser)
+    parser.add_argument("--largest", action="store_true", help="GPT 1T, too")
     args = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     rounds.require_tools("ds-opt")
     compiler, failed = Compiler(args.timeout), False
-    for part in (print_cases, print_by_ranks, partial(print_stages, stages=64, microbatches=512), partial(print_budget, layers=100)):
+    for part in (print_cases, print_by_ranks, partial(print_stages, stages=64, microbatches=512), partial(print_budget, layers=100),
+                 partial(print_real, largest=args.largest)):
         try:
             failed |= bool(part(compiler))
         except rounds.Failed as why:  # outside its rounds

@@ -17,9 +17,10 @@ using namespace ds::driver;
 
 namespace {
 
-constexpr int64_t maxTries = 8;   // levels above the one that needs as little as the highest
-constexpr int64_t maxReturns = 8; // activations that are tried to stay after all
-constexpr int64_t firstTries = 8; // levels, evenly from the lowest to the highest
+constexpr int64_t maxTries = 8;     // levels above the one that needs as little as the highest
+constexpr int64_t maxReturns = 8;   // activations that are tried to stay after all
+constexpr int64_t firstTries = 8;   // levels, evenly from the lowest to the highest
+constexpr int64_t shortPlan = 4000; // commands of all roles: planned in a tenth of a second or so
 
 /// Of the rank that needs most.
 int64_t bytesIn(plan::MemorySpace space, ModuleOp planned) {
@@ -68,6 +69,14 @@ train::RecomputeSummaryAttr ds::driver::summaryOf(ModuleOp module) {
   return summary ? summary : train::RecomputeSummaryAttr::get(module.getContext(), 0, 0, 0, 0);
 }
 
+LevelSearch::LevelSearch(ModuleOp module, CompileOptions options, const DiagnosticCollector &diagnostics)
+    : module_(module), options_(std::move(options)), diagnostics_(diagnostics) {
+  const OffloadOptions &offload = options_.offload;
+  if (offload.parameters.empty() && offload.optimizer.empty() && offload.activations.empty() &&
+      offload.values.empty() && !module_->hasAttr(linksAttribute))
+    trials_.emplace(module_, options_, diagnostics_);
+}
+
 LevelSearch::Planned LevelSearch::at(int64_t level) {
   options_.recompute.level = level;
   OwningOpRef<ModuleOp> planned = makePlan();
@@ -90,9 +99,27 @@ LevelSearch::Planned LevelSearch::at(int64_t level) {
     spared_ = lacksHostMemory(*planned);
   }
   options_.offload = best;
-  return {.level = summaryOf(*planned).getLevel(),
-          .bytes = bytesIn(plan::MemorySpace::Device, *planned),
-          .module = std::move(planned),
+  return this->planned(std::move(planned));
+}
+
+std::optional<LevelSearch::Planned> LevelSearch::planWithin(int64_t level, int64_t room) {
+  if (!trials_) {
+    Planned found = at(level);
+    return found.bytes <= room ? std::optional(std::move(found)) : std::nullopt;
+  }
+  options_.recompute.level = level;
+  OwningOpRef<ModuleOp> module = trials_->buffersWithin(level, room);
+  if (!module)
+    return std::nullopt;
+  runPipeline(*module, "planning", buildOffsetPipeline, options_, diagnostics_);
+  Planned found = planned(std::move(module));
+  return found.bytes <= room ? std::optional(std::move(found)) : std::nullopt;
+}
+
+LevelSearch::Planned LevelSearch::planned(OwningOpRef<ModuleOp> module) {
+  return {.level = summaryOf(*module).getLevel(),
+          .bytes = bytesIn(plan::MemorySpace::Device, *module),
+          .module = std::move(module),
           .recompute = options_.recompute,
           .offload = options_.offload,
           .links = module_->getAttr(linksAttribute)};
@@ -109,47 +136,93 @@ bool LevelSearch::lacksHostMemory(ModuleOp planned) const {
   return options_.offload.optimizer == "nvme" && options_.hostMemory > 0 && hostBytes(planned) > options_.hostMemory;
 }
 
-LevelSearch::Planned LevelSearch::smallest() {
-  Planned least = at(highest);
+std::optional<LevelSearch::Planned> LevelSearch::fitting(int64_t level, int64_t room) {
+  if (!trials_)
+    return planWithin(level, room);
+  if (!trials_->fits(level, room))
+    return std::nullopt;
+  return Planned{.level = level, .bytes = room};
+}
+
+std::optional<LevelSearch::Planned> LevelSearch::needing(int64_t level, int64_t room) {
+  if (!trials_)
+    return planWithin(level, room);
+  const std::optional<LevelTrials::Needs> needs = trials_->needs(level, room);
+  if (!needs)
+    return std::nullopt;
+  return Planned{.level = needs->level, .bytes = needs->bytes, .role = needs->role};
+}
+
+LevelSearch::Planned LevelSearch::complete(Planned planned) {
+  return planned.module ? std::move(planned) : at(planned.level);
+}
+
+LevelSearch::Planned LevelSearch::smallest(bool strict) {
+  Planned least = *needing(highest);
   while (least.level > 0) {
-    Planned next = at(least.level - 1);
-    if (next.bytes > least.bytes)
-      break;
-    least = std::move(next);
+    // Between the two levels, what needs most stays as it is.
+    const int64_t change = trials_ ? trials_->changeBelow({least.level, least.bytes, least.role}) : least.level - 1;
+    if (std::optional<Planned> next = change < 0 ? std::nullopt : needing(change, least.bytes - strict)) {
+      least = *std::move(next);
+      continue;
+    }
+    for (int64_t level = change + 1; level < least.level && !strict; ++level)
+      if (fitting(level, least.bytes)) {
+        least.level = level;
+        break;
+      }
+    break;
   }
   return least;
 }
 
-LevelSearch::Planned LevelSearch::lowest(int64_t room, Planned top, int64_t tooLow) {
+std::optional<LevelSearch::Planned> LevelSearch::inVain(int64_t room) {
+  if (!trials_ || !trials_->isHopeless(room) || trials_->commands() <= shortPlan)
+    return std::nullopt;
+  Planned least = smallest(/*strict=*/true);
+  return least.bytes > room ? std::optional(complete(std::move(least))) : std::nullopt;
+}
+
+LevelSearch::Planned LevelSearch::halve(int64_t room, Planned top, int64_t tooLow) {
   while (top.level - tooLow > 1) {
     const int64_t middle = tooLow + (top.level - tooLow) / 2;
-    if (Planned planned = at(middle); planned.bytes <= room)
-      top = std::move(planned);
+    if (std::optional<Planned> planned = fitting(middle, room))
+      top = *std::move(planned);
     else
       tooLow = middle;
   }
   return top;
 }
 
+LevelSearch::Planned LevelSearch::lowest(int64_t room, Planned top, int64_t tooLow) {
+  const int64_t last = top.level;
+  Planned found = complete(halve(room, std::move(top), tooLow));
+  while (found.bytes > room && found.level < last) // the full effort may lose what the first offsets found
+    found = at(found.level + 1);
+  return found;
+}
+
 LevelSearch::Planned LevelSearch::below(int64_t room, Planned top) {
   const int64_t last = top.level;
-  Planned least = lowest(top.bytes, std::move(top));
+  Planned least = halve(top.bytes, std::move(top), 0);
+  if (!least.module)
+    least = *needing(least.level);
   const int64_t step = std::max<int64_t>(1, (last - least.level) / maxTries);
   for (int64_t level = least.level + step; level <= last && least.bytes > room; level += step)
-    if (Planned planned = at(level); planned.bytes < least.bytes)
-      least = std::move(planned);
-  return least;
+    if (std::optional<Planned> planned = needing(level, least.bytes - 1))
+      least = *std::move(planned);
+  return complete(std::move(least));
 }
 
 LevelSearch::Planned LevelSearch::within(int64_t room) {
-  Planned best = at(0);
-  if (best.bytes > room && best.links) {
-    module_->removeAttr(linksAttribute);
-    best = at(0);
-  }
-  if (best.bytes <= room)
-    return best;
-  best = smallest();
+  std::optional<Planned> kept = planWithin(0, room);
+  if (!kept && !trials_ && module_->removeAttr(linksAttribute))
+    kept = planWithin(0, room);
+  if (kept)
+    return *std::move(kept);
+  if ((kept = inVain(room)))
+    return *std::move(kept);
+  Planned best = smallest(/*strict=*/false);
   return best.bytes <= room ? lowest(room, std::move(best)) : below(room, std::move(best));
 }
 

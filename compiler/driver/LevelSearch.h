@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/driver/Diagnostics.h"
+#include "compiler/driver/LevelTrials.h"
 #include "compiler/passes/Passes.h"
 #include "dialects/Train/Train.h"
 
@@ -17,12 +18,12 @@
 
 namespace ds::driver {
 
-/// Plans a differentiated module again and again; nothing is estimated.
+/// Plans a differentiated module again and again; nothing is estimated. Where all that there is a choice about lies in
+/// device memory, a level is only tried as long as it is not chosen (LevelTrials.h).
 class LevelSearch {
 public:
   /// `module` stays as it is, and what it says of links is read anew for each plan. Both outlive the search.
-  LevelSearch(mlir::ModuleOp module, CompileOptions options, const DiagnosticCollector &diagnostics)
-      : module_(module), options_(std::move(options)), diagnostics_(diagnostics) {}
+  LevelSearch(mlir::ModuleOp module, CompileOptions options, const DiagnosticCollector &diagnostics);
 
   /// ds-choose-recompute takes what there is.
   static constexpr int64_t highest = std::numeric_limits<int64_t>::max();
@@ -33,21 +34,20 @@ public:
     ChooseRecomputeOptions recompute; // as ds-choose-recompute took it
     OffloadOptions offload;
     mlir::Attribute links; // by which it was planned
+    size_t role = 0;       // that needs most; where levels are tried
   };
 
   Planned at(int64_t level);
 
-  /// From the highest level down as long as that takes fewer bytes: a layer whose backward comes soon may cost more to
-  /// repeat than to keep.
-  Planned smallest();
+  /// Of a search in vain, as the plan of level 0 has shown, and a long one if all levels were tried: the level that the
+  /// highest leads to while each step takes fewer bytes.
+  std::optional<Planned> inVain(int64_t room);
+
+  /// The plan of a level that needs at most `room` bytes; nothing where it needs more.
+  std::optional<Planned> planWithin(int64_t level, int64_t room);
 
   /// The lowest level that halving finds above `tooLow` to need at most `room` bytes, as `top` does.
   Planned lowest(int64_t room, Planned top, int64_t tooLow = 0);
-
-  /// For less room than `top` needs, which is what `smallest` found. No level below the one that is chosen for its
-  /// bytes may be taken, for more room would then mean more recompute; from there up, the first of some that fits, or
-  /// the one that needs least.
-  Planned below(int64_t room, Planned top);
 
   /// The lowest level that is found to fit into `room`, or the one that needs least. Where level 0 does not fit, all
   /// that is to leave does, however long compute waits: the module loses `linksAttribute`. Levels are tried in an order
@@ -63,6 +63,30 @@ public:
   Planned fewest(int64_t room, Planned best);
 
 private:
+  // Of these, what is planned may lack its module, and `bytes` may be more than it needs.
+
+  /// A level that needs at most `room`; nothing where it needs more.
+  std::optional<Planned> fitting(int64_t level, int64_t room);
+
+  /// The same, with the exact bytes.
+  std::optional<Planned> needing(int64_t level, int64_t room = highest);
+
+  /// From the highest level down as long as that takes fewer bytes, or no more where it is not `strict`: a layer whose
+  /// backward comes soon may cost more to repeat than to keep.
+  Planned smallest(bool strict);
+
+  /// As `lowest`.
+  Planned halve(int64_t room, Planned top, int64_t tooLow);
+
+  /// For less room than `top` needs, which is what `smallest` found. No level below the one that is chosen for its
+  /// bytes may be taken, for more room would then mean more recompute; from there up, the first of some that fits, or
+  /// the one that needs least.
+  Planned below(int64_t room, Planned top);
+
+  /// With its module.
+  Planned complete(Planned planned);
+
+  Planned planned(mlir::OwningOpRef<mlir::ModuleOp> module);
   mlir::OwningOpRef<mlir::ModuleOp> makePlan();
   /// Where updates that wait, later reads or gradients in files may help.
   bool lacksHostMemory(mlir::ModuleOp planned) const;
@@ -71,6 +95,7 @@ private:
   mlir::ModuleOp module_;
   CompileOptions options_;
   const DiagnosticCollector &diagnostics_;
+  std::optional<LevelTrials> trials_; // where levels are tried
   bool spared_ = false; // what spares host memory was tried, and more is lacking: not tried at each level anew
 };
 

@@ -15,8 +15,9 @@ OwningOpRef<ModuleOp> ds::driver::planWithinMemory(ModuleOp module, int64_t room
   if (searches && options.device == kernels::Device::Cuda) { // where there is room, products read what was kept
     CompileOptions roomy = options;
     roomy.keepsOperands = true;
-    if (LevelSearch::Planned planned = LevelSearch(module, std::move(roomy), diagnostics).at(0); planned.bytes <= room)
-      return std::move(planned.module);
+    LevelSearch search(module, std::move(roomy), diagnostics);
+    if (std::optional<LevelSearch::Planned> planned = search.planWithin(0, room))
+      return std::move(planned->module);
   }
   LevelSearch search(module, options, diagnostics);
   if (searches) {

@@ -7,15 +7,28 @@
 using namespace mlir;
 using namespace ds;
 
-void ds::driver::runPipeline(ModuleOp module, const char *phase, void (*build)(OpPassManager &, const CompileOptions &),
-                             const CompileOptions &options, const DiagnosticCollector &diagnostics) {
+static void run(ModuleOp module, const char *phase, void (*build)(OpPassManager &, const CompileOptions &),
+                const CompileOptions &options, const driver::DiagnosticCollector &diagnostics, bool verifies) {
   PassManager manager(module.getContext());
-#ifdef NDEBUG
-  manager.enableVerifier(false); // after each pass; a budget of memory has all of them run again and again
-#endif
+  manager.enableVerifier(verifies); // after each pass
   build(manager, options);
   if (failed(manager.run(module)))
     diagnostics.raise(phase);
+}
+
+void ds::driver::runPipeline(ModuleOp module, const char *phase, void (*build)(OpPassManager &, const CompileOptions &),
+                             const CompileOptions &options, const DiagnosticCollector &diagnostics) {
+#ifdef NDEBUG
+  constexpr bool verifies = false; // a budget of memory has all passes run again and again
+#else
+  constexpr bool verifies = true;
+#endif
+  run(module, phase, build, options, diagnostics, verifies);
   if (failed(verify(module)))
     diagnostics.raiseFault(phase);
+}
+
+void ds::driver::tryPipeline(ModuleOp module, const char *phase, void (*build)(OpPassManager &, const CompileOptions &),
+                             const CompileOptions &options, const DiagnosticCollector &diagnostics) {
+  run(module, phase, build, options, diagnostics, /*verifies=*/false);
 }

@@ -12,4 +12,8 @@ namespace ds::driver {
 void runPipeline(mlir::ModuleOp module, const char *phase, void (*build)(mlir::OpPassManager &, const CompileOptions &),
                  const CompileOptions &options, const DiagnosticCollector &diagnostics);
 
+/// The same without a look at what becomes of the module: for trials, of which no plan comes.
+void tryPipeline(mlir::ModuleOp module, const char *phase, void (*build)(mlir::OpPassManager &, const CompileOptions &),
+                 const CompileOptions &options, const DiagnosticCollector &diagnostics);
+
 } // namespace ds::driver

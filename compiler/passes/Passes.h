@@ -5,6 +5,7 @@
 #include "compiler/passes/offload/Passes.h"
 #include "compiler/passes/pipeline/Passes.h"
 #include "compiler/passes/plan/Passes.h"
+#include "compiler/passes/plan/RoleTrials.h"
 #include "compiler/passes/recompute/Passes.h"
 #include "compiler/passes/train/Passes.h"
 #include "compiler/passes/zero/Passes.h"
@@ -101,12 +102,20 @@ void buildSimplifyPipeline(mlir::OpPassManager &, const CompileOptions &);
 void buildGradientPipeline(mlir::OpPassManager &, const CompileOptions &);
 /// train -> dist: fragments and schedules.
 void buildDistributePipeline(mlir::OpPassManager &, const CompileOptions &);
+/// Its two parts: stages, which whatever is computed again does not change; and the rest.
+void buildCutPipeline(mlir::OpPassManager &, const CompileOptions &);
+void buildShareOutPipeline(mlir::OpPassManager &, const CompileOptions &);
 /// dist, every rank alike -> dist, gradients summed and state shared out over the data axis.
 void buildZeroPipeline(mlir::OpPassManager &, const CompileOptions &);
 /// dist -> plan without offsets: kernels on buffers, on ordered queues.
 void buildLowerPipeline(mlir::OpPassManager &, const CompileOptions &);
 /// dist -> plan with offsets.
 void buildPlanPipeline(mlir::OpPassManager &, const CompileOptions &);
+/// Its two parts: buffers, of which RoleTrials.h tells what bytes they will need; and the rest.
+void buildBufferPipeline(mlir::OpPassManager &, const CompileOptions &);
+void buildOffsetPipeline(mlir::OpPassManager &, const CompileOptions &);
+/// What the rest does, for a trial.
+TrialOptions trialOptions(const CompileOptions &);
 
 /// Registers every pass and pipeline by flag.
 void registerPassesAndPipelines();

@@ -93,7 +93,7 @@ static double heldBytes(const CompileOptions &options) {
   return double(whole) + double(4 - whole) * shared;
 }
 
-void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
+void buildCutPipeline(OpPassManager &pm, const CompileOptions &options) {
   // First, so that whoever needs to know how many ranks there are asks one place.
   pm.addPass(createDeclareMesh({.pipe = options.pipeline.ranks, .data = options.dataParallel}));
   // The single-device program is complete; all later passes keep its meaning. No CSE from here on.
@@ -109,6 +109,10 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
                                         .stateBytes = heldBytes(options)}));
   // Before outlining: a chain computed once in the forward pass is one value for the backward.
   addOptional(pm, options, createRepeatElementwise({.once = pipeline.isCut(), .keepOperands = options.keepsOperands}));
+}
+
+void buildShareOutPipeline(OpPassManager &pm, const CompileOptions &options) {
+  const PipelineOptions &pipeline = options.pipeline;
   // What the backward still keeps may be computed again, by the same ops: what is fused or gathered follows from the
   // whole.
   if (const ChooseRecomputeOptions &recompute = options.recompute;
@@ -132,6 +136,11 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
     pm.addPass(
         createOffloadActivations({.rules = {rules.begin(), rules.end()}, .values = {values.begin(), values.end()}}));
   pm.addPass(createVerifyDistForm());
+}
+
+void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
+  buildCutPipeline(pm, options);
+  buildShareOutPipeline(pm, options);
 }
 
 /// Whether one launch for many parameters is worth their lying side by side: on GPUs, unless state of single ones lies
@@ -245,7 +254,7 @@ static void buildOffloadPipeline(OpPassManager &pm, const CompileOptions &option
     addOptional(pm, options, createReadAhead());
 }
 
-void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
+void buildBufferPipeline(OpPassManager &pm, const CompileOptions &options) {
   // What is computed is settled, and what it needs of scratch; where it lies is not.
   pm.addPass(createSelectKernels({.device = options.device,
                                   .tf32 = options.tf32,
@@ -257,17 +266,32 @@ void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
   buildOffloadPipeline(pm, options);
   // Now less: while routines are straight lines, so that a look at two buffers' uses decides.
   addOptional(pm, options, createElideCopies());
-  // What is stored has its place now; only what is read last anyway gives its bytes away.
-  const bool reorders = !llvm::is_contained(options.without, "ds-order-for-memory");
-  const double patience = options.offload.sparesHostMemory ? 1 : 8;
-  addOptional(pm, options,
-              createReuseDyingOperands({.alignment = options.alignment, .reorders = reorders, .patience = patience}));
-  // Last: events order what buffers are used for, and nothing may use them otherwise from here on.
-  pm.addPass(createOrderQueues({.patience = patience}));
 }
 
-void buildPlanPipeline(OpPassManager &pm, const CompileOptions &options) {
-  buildLowerPipeline(pm, options);
+TrialOptions trialOptions(const CompileOptions &options) {
+  return {.alignment = options.alignment,
+          .patience = options.offload.sparesHostMemory ? 1.0 : 8.0,
+          .reuses = !llvm::is_contained(options.without, "ds-reuse-dying-operands"),
+          .reorders = !llvm::is_contained(options.without, "ds-order-for-memory")};
+}
+
+static void buildQueuePipeline(OpPassManager &pm, const CompileOptions &options) {
+  const TrialOptions trial = trialOptions(options);
+  // What is stored has its place now; only what is read last anyway gives its bytes away.
+  addOptional(
+      pm, options,
+      createReuseDyingOperands({.alignment = trial.alignment, .reorders = trial.reorders, .patience = trial.patience}));
+  // Last: events order what buffers are used for, and nothing may use them otherwise from here on.
+  pm.addPass(createOrderQueues({.patience = trial.patience}));
+}
+
+void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
+  buildBufferPipeline(pm, options);
+  buildQueuePipeline(pm, options);
+}
+
+void buildOffsetPipeline(OpPassManager &pm, const CompileOptions &options) {
+  buildQueuePipeline(pm, options);
   pm.addPass(createAssignOffsets({.alignment = options.alignment}));
   // Exact bytes decide whether another order is better, so both are laid out.
   addOptional(pm, options, createOrderForMemory({.alignment = options.alignment}));
@@ -279,6 +303,11 @@ void buildPlanPipeline(OpPassManager &pm, const CompileOptions &options) {
     addOptional(pm, options, createCompileElementwise({.isa = options.isa, .alignment = options.alignment}));
   // Export only copies fields from here.
   pm.addPass(createVerifyPlanForm());
+}
+
+void buildPlanPipeline(OpPassManager &pm, const CompileOptions &options) {
+  buildBufferPipeline(pm, options);
+  buildOffsetPipeline(pm, options);
 }
 
 namespace {

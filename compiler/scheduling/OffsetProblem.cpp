@@ -1,6 +1,8 @@
 //===- OffsetProblem.cpp - what makes an assignment of offsets right ------===//
 #include "compiler/scheduling/OffsetProblem.h"
 
+#include "compiler/scheduling/TimeOrder.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -12,7 +14,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,13 +28,6 @@ std::string describe(const OffsetProblem &problem, size_t index) {
          text(buffer.end) + "))";
 }
 
-/// A buffer that comes to life or dies. At one time the dying go first, since lives are half-open.
-struct Change {
-  int64_t time;
-  bool born;
-  size_t index;
-};
-
 /// Changes of all buffers that take room, in time order.
 std::vector<Change> changesInTimeOrder(const OffsetProblem &problem) {
   std::vector<Change> changes;
@@ -44,9 +38,7 @@ std::vector<Change> changesInTimeOrder(const OffsetProblem &problem) {
     changes.push_back({problem.buffers[i].begin, true, i});
     changes.push_back({problem.buffers[i].end, false, i});
   }
-  std::sort(changes.begin(), changes.end(), [](const Change &a, const Change &b) {
-    return std::tie(a.time, a.born, a.index) < std::tie(b.time, b.born, b.index);
-  });
+  sortByTime(changes);
   return changes;
 }
 
@@ -120,20 +112,23 @@ int64_t OffsetProblem::lowerBound() const {
 }
 
 std::vector<int64_t> OffsetProblem::peakDuringLife() const {
-  std::vector<int64_t> times;
-  for (const OffsetProblem::Buffer &buffer : buffers)
-    times.insert(times.end(), {buffer.begin, buffer.end});
-  std::sort(times.begin(), times.end());
-  times.erase(std::unique(times.begin(), times.end()), times.end());
-  const auto section = [&](int64_t time) {
-    return size_t(std::lower_bound(times.begin(), times.end(), time) - times.begin());
-  };
-  std::vector<int64_t> live(times.size(), 0);
-  for (const OffsetProblem::Buffer &buffer : buffers) {
-    live[section(buffer.begin)] += buffer.bytes;
-    live[section(buffer.end)] -= buffer.bytes;
+  std::vector<Change> changes;
+  changes.reserve(2 * buffers.size());
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    changes.push_back({buffers[i].begin, true, i});
+    changes.push_back({buffers[i].end, false, i});
   }
-  std::partial_sum(live.begin(), live.end(), live.begin());
+  sortByTime(changes);
+  // Sections between two times at which something changes: what lives in each, and those of every buffer's life.
+  std::vector<int64_t> live;
+  std::vector<std::pair<size_t, size_t>> lives(buffers.size());
+  for (size_t c = 0; c < changes.size(); ++c) {
+    const auto &[time, born, index] = changes[c];
+    if (c == 0 || time != changes[c - 1].time)
+      live.push_back(live.empty() ? 0 : live.back());
+    live.back() += born ? buffers[index].bytes : -buffers[index].bytes;
+    (born ? lives[index].first : lives[index].second) = live.size() - 1;
+  }
   // The larger of two overlapping stretches of a power of two of sections, by the power.
   std::vector<std::vector<int64_t>> largest{live};
   for (size_t width = 1; 2 * width <= live.size(); width *= 2) {
@@ -144,8 +139,7 @@ std::vector<int64_t> OffsetProblem::peakDuringLife() const {
     largest.push_back(std::move(whole));
   }
   std::vector<int64_t> most;
-  for (const OffsetProblem::Buffer &buffer : buffers) {
-    const size_t first = section(buffer.begin), end = section(buffer.end);
+  for (const auto &[first, end] : lives) {
     size_t power = 0;
     while (size_t(2) << power <= end - first)
       ++power;

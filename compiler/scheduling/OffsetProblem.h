@@ -43,9 +43,9 @@ std::vector<int64_t> assignInOrder(const OffsetProblem &problem, std::span<const
 /// same problem gives the same offsets. Needs check() to have passed.
 std::vector<int64_t> assignFirstFit(const OffsetProblem &problem);
 
-/// Longest life first, and what comes to lie too high earlier the next time, for a few rounds; ignores the capacity.
-/// The same problem gives the same offsets. Needs check() to have passed.
-std::vector<int64_t> assignPromoted(const OffsetProblem &problem);
+/// Longest life first, and what comes to lie too high earlier the next time, for a few rounds or until the arena is at
+/// most `enough` bytes; ignores the capacity. The same problem gives the same offsets. Needs check() to have passed.
+std::vector<int64_t> assignPromoted(const OffsetProblem &problem, int64_t enough = 0);
 
 /// Offsets within the capacity, by a search of at most `nodes` placings; nothing if it found none. The same problem
 /// gives the same offsets, on any machine. A node costs time and memory in proportion to the buffers, and as many nodes
@@ -53,7 +53,8 @@ std::vector<int64_t> assignPromoted(const OffsetProblem &problem);
 std::optional<std::vector<int64_t>> searchMonotone(const OffsetProblem &problem, int64_t nodes);
 
 /// The best of first fit and, where that stays 0.5 % above lowerBound(), the promoted orders; where these stay 1 %
-/// above it and buffers are few, of some short searches. Ignores the capacity. Needs check() to have passed.
-std::vector<int64_t> assignOffsets(const OffsetProblem &problem);
+/// above it and buffers are few, of some short searches. An arena of at most `enough` bytes is good enough. Ignores the
+/// capacity. Needs check() to have passed.
+std::vector<int64_t> assignOffsets(const OffsetProblem &problem, int64_t enough = 0);
 
 } // namespace ds::scheduling

@@ -33,7 +33,7 @@ void promote(std::vector<size_t> &order, const OffsetProblem &problem, const std
 
 } // namespace
 
-std::vector<int64_t> assignPromoted(const OffsetProblem &problem) {
+std::vector<int64_t> assignPromoted(const OffsetProblem &problem, int64_t enough) {
   constexpr int64_t goodEnough = 1000; // room of less than 1/1000 is not worth another round
   const std::vector<OffsetProblem::Buffer> &buffers = problem.buffers;
   const auto rounds = std::clamp<size_t>((size_t(1) << 16) / std::max<size_t>(buffers.size(), 1), 2, 40);
@@ -52,7 +52,7 @@ std::vector<int64_t> assignPromoted(const OffsetProblem &problem) {
       promote(order, problem, offsets, bound);
       if (best.empty() || problem.arenaBytes(offsets) < problem.arenaBytes(best))
         best = std::move(offsets);
-      if (problem.arenaBytes(best) - bound <= bound / goodEnough)
+      if (problem.arenaBytes(best) <= std::max(enough, bound + bound / goodEnough))
         return best;
     }
   }

@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/scheduling/RepeatedOffsets.h"
 
+#include "compiler/scheduling/TimeOrder.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -45,17 +47,10 @@ private:
   std::vector<uint64_t> bits_;
 };
 
-/// A buffer comes to life or dies; at one time the dying go first.
-struct Change {
-  int64_t time;
-  bool born;
-  size_t buffer;
-};
-
 class Packer {
 public:
-  explicit Packer(const RepeatedProblem &problem)
-      : problem_(problem), bound_(problem.lowerBound()), overlaps_(problem.buffers.size()),
+  Packer(const RepeatedProblem &problem, int64_t enough)
+      : problem_(problem), enough_(enough), bound_(problem.lowerBound()), overlaps_(problem.buffers.size()),
         time_(problem.buffers.size()), most_(problem.buffers.size()), offsets_(problem.buffers.size()) {
     sweep();
     placeResidents();
@@ -71,7 +66,8 @@ public:
     for (std::vector<size_t> order : orders()) {
       int64_t own = std::numeric_limits<int64_t>::max();
       for (size_t round = 0, last = 0;
-           round < std::min(rounds, last + patience) && least - bound_ > bound_ / goodEnough; ++round) {
+           round < std::min(rounds, last + patience) && least > enough_ && least - bound_ > bound_ / goodEnough;
+           ++round) {
         const int64_t bytes = place(order);
         if (bytes < own) {
           own = bytes;
@@ -92,13 +88,12 @@ public:
 private:
   std::vector<Change> changes() const {
     std::vector<Change> all;
+    all.reserve(2 * problem_.lives.size());
     for (const RepeatedProblem::Life &life : problem_.lives) {
       all.push_back({life.begin, true, life.buffer});
       all.push_back({life.end, false, life.buffer});
     }
-    std::sort(all.begin(), all.end(), [](const Change &a, const Change &b) {
-      return std::tie(a.time, a.born, a.buffer) < std::tie(b.time, b.born, b.buffer);
-    });
+    sortByTime(all);
     return all;
   }
 
@@ -193,7 +188,7 @@ private:
   }
 
   const RepeatedProblem &problem_;
-  const int64_t bound_;
+  const int64_t enough_, bound_;
   Overlaps overlaps_;
   std::vector<int64_t> time_, most_; // by buffer: instants of life, bytes
   std::vector<int64_t> offsets_;
@@ -203,9 +198,14 @@ private:
 
 } // namespace
 
-std::vector<int64_t> assignRepeated(const RepeatedProblem &problem) { return Packer(problem).run(); }
+std::vector<int64_t> assignRepeated(const RepeatedProblem &problem, int64_t enough) {
+  std::vector<int64_t> offsets = Packer(problem, enough).run();
+  if (enough > 0 && problem.arenaBytes(offsets) > enough) // crumbs found no room
+    offsets = Packer(problem, 0).run();
+  return offsets;
+}
 
-std::vector<int64_t> assignInBlocks(const RepeatedProblem &problem) {
+std::vector<int64_t> assignInBlocks(const RepeatedProblem &problem, int64_t enough) {
   std::map<int64_t, OffsetProblem> blocks;
   std::map<int64_t, std::vector<size_t>> members;
   for (const auto &[buffer, begin, end] : problem.lives)
@@ -238,7 +238,7 @@ std::vector<int64_t> assignInBlocks(const RepeatedProblem &problem) {
   for (const auto &[buffer, begin, end] : problem.lives)
     if (problem.buffers[buffer].block == 0)
       whole.lives.push_back({standsFor[buffer], begin, end});
-  const std::vector<int64_t> places = assignRepeated(whole);
+  const std::vector<int64_t> places = assignRepeated(whole, enough);
   for (size_t i = 0; i < offsets.size(); ++i)
     offsets[i] += places[standsFor[i]];
   return offsets;

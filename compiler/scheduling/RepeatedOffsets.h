@@ -40,11 +40,12 @@ struct RepeatedProblem {
 };
 
 /// First fit in several orders, each a few rounds in which what comes to lie above the bound moves to the front; the
-/// fewer, the more buffers there are. The same problem gives the same offsets. Needs check() to have passed.
-std::vector<int64_t> assignRepeated(const RepeatedProblem &problem);
+/// fewer, the more buffers there are. An arena of at most `enough` bytes is good enough. The same problem gives the
+/// same offsets. Needs check() to have passed.
+std::vector<int64_t> assignRepeated(const RepeatedProblem &problem, int64_t enough = 0);
 
 /// The same with all buffers of a block as one, in which each has its place: far fewer to place where many
 /// micro-batches have as many values each. Buffers of a block have one life each.
-std::vector<int64_t> assignInBlocks(const RepeatedProblem &problem);
+std::vector<int64_t> assignInBlocks(const RepeatedProblem &problem, int64_t enough = 0);
 
 } // namespace ds::scheduling

@@ -142,6 +142,34 @@ def test_the_least_level_that_fits(case):
     assert f"has only {levels} levels" in this.refused(levels + 1)
 
 
+def halved(needed, room):
+    """The level that "auto" is to take of such as need so many bytes: docs/memory.md."""
+    top = len(needed) - 1
+    while top > 0 and needed[top - 1] <= needed[top]:
+        top -= 1
+    low = 0
+    while top - low > 1:
+        middle = (low + top) // 2
+        low, top = (low, middle) if needed[middle] <= room else (middle, top)
+    return 0 if needed[0] <= room else top
+
+
+def test_levels_are_tried_as_if_they_were_planned(case):
+    """In stages, where what is alive at once and the first offsets in the room decide, against the bytes of all plans."""
+    this = case("gpt2", gradient_accumulation_steps=6)
+    # The best cut depends on the room.
+    stages = ["--set", "deepstatic.pipeline.stages=2", "--set", "deepstatic.pipeline.partition=uniform"]
+    levels = this.compile(1, None, 2, *stages)[1]["recompute"]["levels"]
+    needed = [arena(this.compile(level, None, 2, *stages)[1]) for level in range(levels + 1)]
+    rooms = [(min(needed) * part + max(needed) * (6 - part)) // 6 for part in range(1, 6)] + sorted(set(needed))[1:-1:4]
+    chosen = {}
+    for room in rooms:
+        report = this.compile("auto", room, 2, *stages)[1]
+        chosen[room] = report["recompute"]["level"]
+        assert arena(report) == needed[chosen[room]] <= room
+    assert chosen == {room: halved(needed, room) for room in rooms} and len(set(chosen.values())) > 2
+
+
 def test_full_and_its_checkpoints(case):
     this = case("llama")
     expected = this.run(this.compile("none")[0])[0]

@@ -157,6 +157,10 @@ private:
     writer_.beginRoutine(routine);
     views_.clear();
     tokens_.clear();
+    accesses_.clear();
+    for (Operation &op : fragment.getBody().front())
+      if (isa<dist::LoadOp, dist::StoreOp>(op))
+        accesses_[op.getAttrOfType<FlatSymbolRefAttr>("value")].push_back(&op);
     const VariableUses uses(fragment.getBody().front());
     for (Operation &op : fragment.getBody().front())
       if (failed(lowerOp(&op, uses)))
@@ -229,12 +233,11 @@ private:
 
   /// A load is a view of the value's buffer, so nothing of the fragment may write the value as well.
   LogicalResult lowerStore(dist::StoreOp store) {
-    for (Operation &other : *store->getBlock())
-      if (&other != store && isa<dist::LoadOp, dist::StoreOp>(other) &&
-          other.getAttrOfType<FlatSymbolRefAttr>("value") == store.getValueAttr()) {
+    for (Operation *other : accesses_[store.getValueAttr()])
+      if (other != store) {
         InFlightDiagnostic error = store.emitOpError()
                                    << store.getValueAttr() << " is loaded or stored by another op of the fragment";
-        error.attachNote(other.getLoc()) << "the other op";
+        error.attachNote(other->getLoc()) << "the other op";
         return error;
       }
     const BufferView kept = storage_.ofValue(store.getValueAttr().getAttr());
@@ -344,7 +347,8 @@ private:
   CommandWriter writer_;
   // Of one fragment. Looked up, never iterated.
   llvm::DenseMap<Value, BufferView> views_;
-  llvm::DenseMap<Value, Value> tokens_; // of the plan, by those of dist
+  llvm::DenseMap<Attribute, SmallVector<Operation *, 2>> accesses_; // loads and stores of the fragment, by value
+  llvm::DenseMap<Value, Value> tokens_;                             // of the plan, by those of dist
 };
 
 struct AllocateBuffers : ds::impl::AllocateBuffersBase<AllocateBuffers> {

@@ -129,9 +129,11 @@ public:
         noteUses(index, segment);
   }
 
-  LogicalResult find() {
+  /// Where a device arena of at most `enough` bytes is found, none smaller is looked for.
+  LogicalResult find(int64_t enough, KnownSolutions &known) {
     for (auto arena : role_.getOps<plan::ArenaOp>()) {
-      FailureOr<ArenaLayout> layout = place(arena);
+      FailureOr<ArenaLayout> layout =
+          place(arena, arena.getSpace() == plan::MemorySpace::Device ? enough & -alignmentOf(arena) : 0, known);
       if (failed(layout))
         return failure();
       layouts_.emplace_back(arena, *std::move(layout));
@@ -139,11 +141,26 @@ public:
     return success();
   }
 
-  /// Of all arenas.
-  int64_t bytes() const {
-    int64_t bytes = 0;
+  RoleBytes bytes() const {
+    RoleBytes bytes;
     for (const auto &[arena, layout] : layouts_)
-      bytes += layout.bytes;
+      add(arena, layout.bytes, bytes);
+    return bytes;
+  }
+
+  /// What is alive at once at most: no layout needs less.
+  FailureOr<RoleBytes> leastBytes() {
+    RoleBytes bytes;
+    const bool stateFirst = keepsStateFirst();
+    for (auto arena : role_.getOps<plan::ArenaOp>()) {
+      const FailureOr<Parts> parts = partsOf(arena, stateFirst);
+      if (failed(parts))
+        return failure();
+      int64_t least = parts->state.bytes + parts->problem.lowerBound();
+      if (overlapping_ && !stateFirst)
+        least = std::min(least, SlotLayout(role_, commands_, arena, alignmentOf(arena)).peakBytes());
+      add(arena, least, bytes);
+    }
     return bytes;
   }
 
@@ -160,6 +177,21 @@ public:
 
 private:
   using Spans = llvm::MapVector<int64_t, Span>; // by program
+
+  /// An arena on the axis that has every routine once.
+  struct Parts {
+    ArenaLayout state; // what lies at the start
+    scheduling::OffsetProblem problem;
+    SmallVector<plan::BufferOp> buffers; // of the problem
+  };
+
+  static void add(plan::ArenaOp arena, int64_t bytes, RoleBytes &sum) {
+    sum.all += bytes;
+    if (arena.getSpace() == plan::MemorySpace::Device)
+      sum.device += bytes;
+  }
+
+  bool keepsStateFirst() const { return role_->getParentOp()->hasAttr(stateFirstAttribute); }
 
   void noteUses(int64_t program, Segment &segment) {
     for (const auto &[buffer, span] : commands_.of(segment.routine))
@@ -187,12 +219,12 @@ private:
     return buffer.getSlots() > 1 ? llvm::alignTo(buffer.getBytes(), alignment) : 0;
   }
 
-  FailureOr<ArenaLayout> place(plan::ArenaOp arena) {
-    const bool stateFirst = role_->getParentOp()->hasAttr(stateFirstAttribute);
-    FailureOr<ArenaLayout> layout = layOutRoutines(arena, stateFirst);
+  FailureOr<ArenaLayout> place(plan::ArenaOp arena, int64_t enough, KnownSolutions &known) {
+    const bool stateFirst = keepsStateFirst();
+    FailureOr<ArenaLayout> layout = layOutRoutines(arena, stateFirst, enough, known);
     if (succeeded(layout) && overlapping_ && !stateFirst)
       if (std::optional<ArenaLayout> bySlot =
-              SlotLayout(role_, commands_, arena, alignmentOf(arena)).find(layout->bytes))
+              SlotLayout(role_, commands_, arena, alignmentOf(arena)).find(layout->bytes, enough, known))
         layout = std::move(*bySlot);
     return layout;
   }
@@ -228,26 +260,41 @@ private:
     return layout;
   }
 
-  /// On the axis that has every routine once; slots lie side by side. `stateFirst`: see stateFirstAttribute.
-  FailureOr<ArenaLayout> layOutRoutines(plan::ArenaOp arena, bool stateFirst) {
-    ArenaLayout layout = stateFirst ? layOutState(arena) : ArenaLayout{};
-    const int64_t stateBytes = layout.bytes;
-    scheduling::OffsetProblem problem;
+  /// Slots lie side by side. `stateFirst`: see stateFirstAttribute.
+  FailureOr<Parts> partsOf(plan::ArenaOp arena, bool stateFirst) {
+    Parts parts{stateFirst ? layOutState(arena) : ArenaLayout{}, {}, {}};
+    scheduling::OffsetProblem &problem = parts.problem;
     problem.alignment = alignmentOf(arena);
-    SmallVector<plan::BufferOp> buffers;
     for (auto &[op, spans] : uses_) {
       auto buffer = cast<plan::BufferOp>(op);
-      if (buffer.getArenaAttr().getAttr() != arena.getSymNameAttr() || layout.offsets.contains(buffer))
+      if (buffer.getArenaAttr().getAttr() != arena.getSymNameAttr() || parts.state.offsets.contains(buffer))
         continue;
       const int64_t bytes =
           buffer.getSlots() > 1 ? strideOf(buffer, problem.alignment) * int64_t(buffer.getSlots()) : buffer.getBytes();
       auto [begin, end] = lifeOf(buffer, spans);
       problem.buffers.push_back({bytes, begin, end});
-      buffers.push_back(buffer);
+      parts.buffers.push_back(buffer);
     }
     if (auto reason = problem.check())
       return arena.emitOpError() << "cannot be laid out: " << *reason;
-    std::vector<int64_t> offsets = scheduling::assignOffsets(problem);
+    return parts;
+  }
+
+  static std::vector<int64_t> solve(const scheduling::OffsetProblem &problem, int64_t enough, KnownSolutions &known) {
+    std::vector<int64_t> numbers = {0, problem.alignment, problem.capacity};
+    numbers.reserve(numbers.size() + 3 * problem.buffers.size());
+    for (const auto &[bytes, begin, end] : problem.buffers)
+      llvm::append_values(numbers, bytes, begin, end);
+    return known.of(numbers, enough, [&](int64_t enough) { return scheduling::assignOffsets(problem, enough); });
+  }
+
+  FailureOr<ArenaLayout> layOutRoutines(plan::ArenaOp arena, bool stateFirst, int64_t enough, KnownSolutions &known) {
+    FailureOr<Parts> parts = partsOf(arena, stateFirst);
+    if (failed(parts))
+      return failure();
+    auto &[layout, problem, buffers] = *parts;
+    const int64_t stateBytes = layout.bytes;
+    const std::vector<int64_t> offsets = solve(problem, std::max<int64_t>(0, enough - stateBytes), known);
     if (auto reason = problem.verify(offsets))
       return arena.emitOpError() << "was laid out wrongly: " << *reason;
     layout.bytes += int64_t(llvm::alignTo(problem.arenaBytes(offsets), problem.alignment));
@@ -255,7 +302,7 @@ private:
     for (auto [buffer, offset] : llvm::zip(buffers, offsets))
       for (int64_t slot = 0; slot < int64_t(buffer.getSlots()); ++slot)
         layout.offsets[buffer].push_back(stateBytes + offset + slot * strideOf(buffer, problem.alignment));
-    return layout;
+    return std::move(layout);
   }
 
   /// [begin, end) on the role's time axis.
@@ -408,11 +455,35 @@ private:
 
 } // namespace
 
-FailureOr<bool> ds::assignOffsets(plan::RoleOp role, int64_t alignment, int64_t below) {
-  RoleOffsets offsets(role, alignment);
-  if (failed(offsets.find()))
+FailureOr<RoleBytes> ds::leastBytes(plan::RoleOp role, int64_t alignment) {
+  return RoleOffsets(role, alignment).leastBytes();
+}
+
+int64_t ds::stateBytes(plan::RoleOp role) {
+  int64_t bytes = 0;
+  const BufferUses uses(role);
+  for (auto arena : role.getOps<plan::ArenaOp>())
+    if (arena.getSpace() == plan::MemorySpace::Device)
+      bytes += SlotLayout(role, uses, arena, /*alignment=*/1).peakBytes([](plan::BufferOp buffer) {
+        return buffer.getScope() == plan::Scope::Plan ||
+               (buffer.getScope() == plan::Scope::Step && buffer.getCategory() == plan::Category::Gradients);
+      });
+  return bytes;
+}
+
+FailureOr<bool> ds::assignOffsets(plan::RoleOp role, const Placing &placing, int64_t below) {
+  RoleOffsets offsets(role, placing.alignment);
+  if (below < std::numeric_limits<int64_t>::max()) {
+    const FailureOr<RoleBytes> least = offsets.leastBytes();
+    if (failed(least))
+      return failure();
+    if (least->all >= below)
+      return false;
+  }
+  if (failed(offsets.find(placing.enough, placing.known)))
     return failure();
-  if (offsets.bytes() >= below)
+  assert(offsets.leastBytes()->all <= offsets.bytes().all && "an arena of less than what is alive at once");
+  if (offsets.bytes().all >= below)
     return false;
   offsets.set();
   return true;
@@ -427,8 +498,9 @@ struct AssignOffsets : ds::impl::AssignOffsetsBase<AssignOffsets> {
       getOperation().emitError() << "alignment " << alignment.getValue() << " is not a power of two";
       return signalPassFailure();
     }
+    const Placing placing{alignment, getAnalysis<KnownSolutions>()};
     for (auto role : getOperation().getOps<plan::RoleOp>())
-      if (failed(assignOffsets(role, alignment)))
+      if (failed(assignOffsets(role, placing)))
         return signalPassFailure();
   }
 };

@@ -169,35 +169,33 @@ struct OrderForMemory : ds::impl::OrderForMemoryBase<OrderForMemory> {
       getOperation().emitError() << "alignment " << alignment.getValue() << " is not a power of two";
       return signalPassFailure();
     }
+    const Placing placing{alignment, getAnalysis<KnownSolutions>()};
     for (auto role : getOperation().getOps<plan::RoleOp>())
-      if (failed(orderForMemory(role, alignment)))
+      if (failed(orderForMemory(role, placing)))
         return signalPassFailure();
   }
 };
 
-} // namespace
-
-std::optional<int64_t> ds::arenaBytes(plan::RoleOp role) {
-  int64_t bytes = 0;
-  for (auto arena : role.getOps<plan::ArenaOp>()) {
-    if (!arena.getBytes())
-      return std::nullopt;
-    bytes += int64_t(*arena.getBytes());
+std::vector<int64_t> solve(const scheduling::OrderProblem &problem, KnownSolutions &known) {
+  std::vector<int64_t> numbers = {3, problem.commands, int64_t(problem.edges.size())};
+  for (const auto &[first, second] : problem.edges)
+    llvm::append_values(numbers, first, second);
+  for (const auto &[bytes, users, before, after] : problem.buffers) {
+    llvm::append_values(numbers, bytes, int64_t(before), int64_t(after), int64_t(users.size()));
+    llvm::append_range(numbers, users);
   }
-  return bytes;
+  return known.of(numbers, /*enough=*/0, [&](int64_t) { return scheduling::orderForMemory(problem); });
 }
 
-LogicalResult ds::orderForMemory(plan::RoleOp role, int64_t alignment) {
-  const std::optional<int64_t> before = arenaBytes(role);
-  if (!before)
-    return role.emitOpError() << "has no offsets, so nothing says which order is better; run ds-assign-offsets first";
+/// Puts the commands of all routines into orders in which less is alive at once. Routines that have another order now.
+FailureOr<std::vector<RoutineProblem>> reorder(plan::RoleOp role, KnownSolutions &known) {
   const CallOrder calls(role);
   std::vector<RoutineProblem> changed;
   for (auto routine : role.getOps<plan::RoutineOp>()) {
     RoutineProblem commands(routine, calls);
     if (auto reason = commands.problem().check())
       return routine.emitOpError() << "cannot be ordered: " << *reason;
-    const std::vector<int64_t> order = scheduling::orderForMemory(commands.problem());
+    const std::vector<int64_t> order = solve(commands.problem(), known);
     if (auto reason = commands.problem().verify(order))
       return routine.emitOpError() << "was ordered wrongly: " << *reason;
     if (llvm::is_sorted(order))
@@ -205,11 +203,45 @@ LogicalResult ds::orderForMemory(plan::RoleOp role, int64_t alignment) {
     commands.reorder(order);
     changed.push_back(std::move(commands));
   }
-  if (changed.empty())
+  return changed;
+}
+
+} // namespace
+
+std::optional<RoleBytes> ds::arenaBytes(plan::RoleOp role) {
+  RoleBytes bytes;
+  for (auto arena : role.getOps<plan::ArenaOp>()) {
+    if (!arena.getBytes())
+      return std::nullopt;
+    bytes.all += int64_t(*arena.getBytes());
+    if (arena.getSpace() == plan::MemorySpace::Device)
+      bytes.device += int64_t(*arena.getBytes());
+  }
+  return bytes;
+}
+
+FailureOr<RoleBytes> ds::leastBytesReordered(plan::RoleOp role, const Placing &placing) {
+  FailureOr<std::vector<RoutineProblem>> changed = reorder(role, placing.known);
+  if (failed(changed))
+    return failure();
+  const FailureOr<RoleBytes> bytes = leastBytes(role, placing.alignment);
+  for (RoutineProblem &commands : *changed)
+    commands.restore();
+  return bytes;
+}
+
+LogicalResult ds::orderForMemory(plan::RoleOp role, const Placing &placing) {
+  const std::optional<RoleBytes> before = arenaBytes(role);
+  if (!before)
+    return role.emitOpError() << "has no offsets, so nothing says which order is better; run ds-assign-offsets first";
+  FailureOr<std::vector<RoutineProblem>> changed = reorder(role, placing.known);
+  if (failed(changed))
+    return failure();
+  if (changed->empty())
     return success();
-  const FailureOr<bool> isSmaller = assignOffsets(role, alignment, *before);
+  const FailureOr<bool> isSmaller = assignOffsets(role, placing, before->all);
   if (succeeded(isSmaller) && !*isSmaller)
-    for (RoutineProblem &commands : changed)
+    for (RoutineProblem &commands : *changed)
       commands.restore();
   return isSmaller;
 }

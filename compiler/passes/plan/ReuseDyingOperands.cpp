@@ -21,11 +21,9 @@
 #include "compiler/analysis/InFlight.h"
 #include "compiler/analysis/KernelSelection.h"
 #include "compiler/passes/plan/Passes.h"
-#include "compiler/passes/plan/RoleSteps.h"
+#include "compiler/passes/plan/RoleTrials.h"
 #include "compiler/passes/plan/RoutineUses.h"
 #include "dialects/Plan/Plan.h"
-
-#include "mlir/IR/Builders.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -156,21 +154,6 @@ private:
   RoutineUses uses_;
 };
 
-void reuse(plan::RoleOp role, bool all) {
-  const LastReaders readers(role);
-  for (auto routine : role.getOps<plan::RoutineOp>())
-    DyingOperands(routine, readers).reuse(all);
-}
-
-/// Whether a role holds some value of several micro-batches at once.
-bool overlaps(plan::RoleOp role) {
-  const InFlight inFlight(role);
-  return llvm::any_of(role.getOps<plan::BufferOp>(), [&](plan::BufferOp buffer) {
-    return buffer.getScope() == plan::Scope::Slot && buffer.getCategory() != plan::Category::Inputs &&
-           inFlight.slots(buffer) > 1;
-  });
-}
-
 struct ReuseDyingOperands : ds::impl::ReuseDyingOperandsBase<ReuseDyingOperands> {
   using ReuseDyingOperandsBase::ReuseDyingOperandsBase;
 
@@ -179,39 +162,38 @@ struct ReuseDyingOperands : ds::impl::ReuseDyingOperandsBase<ReuseDyingOperands>
       getOperation().emitError() << "alignment " << alignment.getValue() << " is not a power of two";
       return signalPassFailure();
     }
-    for (auto role : llvm::make_early_inc_range(getOperation().getOps<plan::RoleOp>()))
-      if (!overlaps(role))
-        reuse(role, /*all=*/true);
+    for (auto role : llvm::to_vector(getOperation().getOps<plan::RoleOp>()))
+      if (!overlapsMicrobatches(role))
+        reuseDyingOperands(role, /*all=*/true);
       else if (failed(reuseIfSmaller(role)))
         return signalPassFailure();
   }
 
 private:
   LogicalResult reuseIfSmaller(plan::RoleOp role) {
-    OpBuilder builder(role);
-    auto all = cast<plan::RoleOp>(builder.clone(*role));
-    reuse(role, /*all=*/false);
-    reuse(all, /*all=*/true);
-    const FailureOr<int64_t> before = tryOut(role), after = tryOut(all);
-    if (failed(before) || failed(after))
+    const FailureOr<bool> all =
+        RoleTrials(role, {.alignment = alignment, .patience = patience, .reuses = true, .reorders = reorders},
+                   getAnalysis<KnownSolutions>())
+            .reusesAll();
+    if (failed(all))
       return failure();
-    (*after < *before ? role : all).erase();
+    reuseDyingOperands(role, *all);
     return success();
-  }
-
-  /// Bytes of the arenas that a role gets by the passes that follow.
-  FailureOr<int64_t> tryOut(plan::RoleOp role) {
-    OpBuilder builder(role);
-    auto trial = cast<plan::RoleOp>(builder.clone(*role));
-    orderQueues(trial, patience);
-    const bool done =
-        succeeded(assignOffsets(trial, alignment)) && (!reorders || succeeded(orderForMemory(trial, alignment)));
-    const std::optional<int64_t> bytes = arenaBytes(trial);
-    trial.erase();
-    if (!done)
-      return failure();
-    return *bytes;
   }
 };
 
 } // namespace
+
+void ds::reuseDyingOperands(plan::RoleOp role, bool all) {
+  const LastReaders readers(role);
+  for (auto routine : role.getOps<plan::RoutineOp>())
+    DyingOperands(routine, readers).reuse(all);
+}
+
+bool ds::overlapsMicrobatches(plan::RoleOp role) {
+  const InFlight inFlight(role);
+  return llvm::any_of(role.getOps<plan::BufferOp>(), [&](plan::BufferOp buffer) {
+    return buffer.getScope() == plan::Scope::Slot && buffer.getCategory() != plan::Category::Inputs &&
+           inFlight.slots(buffer) > 1;
+  });
+}

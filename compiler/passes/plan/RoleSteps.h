@@ -1,6 +1,7 @@
 //===- RoleSteps.h - what passes do to one role, for passes that try it -----===//
 #pragma once
 
+#include "compiler/passes/plan/KnownSolutions.h"
 #include "dialects/Plan/Plan.h"
 
 #include <cstdint>
@@ -16,15 +17,42 @@ void orderQueues(plan::RoleOp role, double patience);
 /// that plans of one model for several lengths have their state in one place.
 inline constexpr llvm::StringLiteral stateFirstAttribute = "plan.state_first";
 
+/// Of arenas.
+struct RoleBytes {
+  int64_t all = 0, device = 0;
+};
+
+/// How offsets are found.
+struct Placing {
+  int64_t alignment; ///< of every offset, bytes; a power of two
+  KnownSolutions &known;
+  int64_t enough = 0; ///< bytes: a device arena of no more will do
+};
+
 /// ds-assign-offsets: offsets and lives of buffers, bytes of arenas, if these are fewer than `below` together; whether
-/// they were. `alignment` is a power of two.
-mlir::FailureOr<bool> assignOffsets(plan::RoleOp role, int64_t alignment,
+/// they were.
+mlir::FailureOr<bool> assignOffsets(plan::RoleOp role, const Placing &placing,
                                     int64_t below = std::numeric_limits<int64_t>::max());
 
 /// ds-order-for-memory: of a role with offsets, another order of commands if its arenas are smaller with it.
-mlir::LogicalResult orderForMemory(plan::RoleOp role, int64_t alignment);
+mlir::LogicalResult orderForMemory(plan::RoleOp role, const Placing &placing);
 
 /// Bytes of all arenas; nothing if they have no offsets yet.
-std::optional<int64_t> arenaBytes(plan::RoleOp role);
+std::optional<RoleBytes> arenaBytes(plan::RoleOp role);
+
+/// What is alive at once at most, as commands stand: no offsets need less.
+mlir::FailureOr<RoleBytes> leastBytes(plan::RoleOp role, int64_t alignment);
+
+/// The same in the order that orderForMemory would try.
+mlir::FailureOr<RoleBytes> leastBytesReordered(plan::RoleOp role, const Placing &placing);
+
+/// State and gradients that are alive at once at most, in device memory.
+int64_t stateBytes(plan::RoleOp role);
+
+/// ds-reuse-dying-operands: results of all kernels over operands, or of the gradient of the loss alone.
+void reuseDyingOperands(plan::RoleOp role, bool all);
+
+/// Whether a role holds some value of several micro-batches at once.
+bool overlapsMicrobatches(plan::RoleOp role);
 
 } // namespace ds

@@ -150,12 +150,13 @@ std::vector<SlotLayout::Choice> SlotLayout::choices(int64_t bytes) const {
   return all;
 }
 
-/// The most bytes alive at once, however many slots there are.
-int64_t SlotLayout::peakBytes() const {
+int64_t SlotLayout::peakBytes(llvm::function_ref<bool(plan::BufferOp)> counted) const {
   std::vector<int64_t> changes(size_t(end_) + 1); // by time
   int64_t alive = 0, most = 0;
   for (const Copies &copies : copies_) {
     plan::BufferOp buffer = copies.buffer;
+    if (!counted(buffer))
+      continue;
     if (copies.lives.empty())
       alive += int64_t(buffer.getBytes()) * int64_t(buffer.getSlots());
     for (const Life &life : copies.lives) {
@@ -168,19 +169,31 @@ int64_t SlotLayout::peakBytes() const {
   return most;
 }
 
-std::optional<ArenaLayout> SlotLayout::find(int64_t bytes) const {
+static std::vector<int64_t> solve(const scheduling::RepeatedProblem &problem, bool blocks, int64_t enough,
+                                  KnownSolutions &known) {
+  std::vector<int64_t> numbers = {blocks ? 2 : 1, problem.alignment, int64_t(problem.buffers.size())};
+  numbers.reserve(numbers.size() + 3 * (problem.buffers.size() + problem.lives.size()));
+  for (const auto &[bytes, turn, block] : problem.buffers)
+    llvm::append_values(numbers, bytes, turn, block);
+  for (const auto &[buffer, begin, end] : problem.lives)
+    llvm::append_values(numbers, int64_t(buffer), begin, end);
+  return known.of(numbers, enough, [&](int64_t enough) {
+    return blocks ? scheduling::assignInBlocks(problem, enough) : scheduling::assignRepeated(problem, enough);
+  });
+}
+
+std::optional<ArenaLayout> SlotLayout::find(int64_t bytes, int64_t enough, KnownSolutions &known) const {
   constexpr int64_t unusedShare = 100;                       // room of less than a share of so many is left unused
   constexpr size_t maxBuffers = 6000, maxInBlocks = 1 << 16; // time grows with the square of what is placed
   const int64_t peak = peakBytes();
   std::optional<ArenaLayout> best;
   for (const Choice &choice : choices(bytes)) {
-    if (bytes - peak <= peak / unusedShare)
+    if (bytes <= enough || bytes - peak <= peak / unusedShare)
       break;
     const scheduling::RepeatedProblem problem = problemFor(choice);
     if (problem.buffers.size() > (choice.blocks ? maxInBlocks : maxBuffers) || problem.check())
       continue;
-    const std::vector<int64_t> offsets =
-        choice.blocks ? scheduling::assignInBlocks(problem) : scheduling::assignRepeated(problem);
+    const std::vector<int64_t> offsets = solve(problem, choice.blocks, enough, known);
     const auto arena = int64_t(llvm::alignTo(uint64_t(problem.arenaBytes(offsets)), uint64_t(alignment_)));
     if (arena >= bytes || problem.verify(offsets))
       continue;

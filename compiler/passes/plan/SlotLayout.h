@@ -3,6 +3,7 @@
 
 #include "compiler/analysis/BufferUses.h"
 #include "compiler/analysis/Routines.h"
+#include "compiler/passes/plan/KnownSolutions.h"
 #include "compiler/scheduling/RepeatedOffsets.h"
 #include "dialects/Plan/Plan.h"
 
@@ -27,8 +28,12 @@ class SlotLayout {
 public:
   SlotLayout(plan::RoleOp role, const BufferUses &uses, plan::ArenaOp arena, int64_t alignment);
 
-  /// A layout of fewer bytes than `bytes`, if that is well above what is alive at once and one is found.
-  std::optional<ArenaLayout> find(int64_t bytes) const;
+  /// A layout of fewer bytes than `bytes`, if that is well above what is alive at once and one is found. Of at most
+  /// `enough` bytes, the first will do.
+  std::optional<ArenaLayout> find(int64_t bytes, int64_t enough, KnownSolutions &known) const;
+
+  /// The most bytes alive at once, of `counted` buffers, however many slots there are.
+  int64_t peakBytes(llvm::function_ref<bool(plan::BufferOp)> counted = [](plan::BufferOp) { return true; }) const;
 
 private:
   struct Life {
@@ -51,7 +56,6 @@ private:
   void joinStage(const BufferUses::Spans &uses);
   size_t stageOf(size_t copies) const;
   static void addLives(Copies &copies, llvm::ArrayRef<Life> lives);
-  int64_t peakBytes() const;
   bool livesThroughout(plan::BufferOp buffer) const;
   int64_t slotsOf(const Copies &copies, const Choice &choice) const;
   scheduling::RepeatedProblem problemFor(const Choice &choice) const;

@@ -175,7 +175,7 @@ private:
     return dearest > 0 && double(to.time - from.time) / picoseconds > dearest * double(from.bytes - to.bytes);
   }
 
-  /// Marks what the level repeats.
+  /// Marks what the level repeats, step by step: a choice repeats all that the one before it on its frontier does.
   Levels followLevel(const std::vector<Layer> &layers, const ForwardChain &chain) {
     std::vector<std::vector<scheduling::RecomputeChoice>> frontiers;
     std::vector<scheduling::RecomputeProblem> problems;
@@ -186,19 +186,19 @@ private:
                                                      : scheduling::recomputeFrontier(problems.back()));
     }
     const std::vector<scheduling::RecomputeStep> steps = scheduling::recomputeSteps(frontiers, linksOf(layers, chain));
-    std::vector<size_t> taken(layers.size()); // the choice of each layer
     Levels levels{0, int64_t(steps.size())};
     for (const scheduling::RecomputeStep &step : steps) {
       const std::vector<scheduling::RecomputeChoice> &frontier = frontiers[size_t(step.layer)];
       if (levels.taken == level || isDear(frontier[size_t(step.choice) - 1], frontier[size_t(step.choice)]))
         break;
-      taken[size_t(step.layer)] = size_t(step.choice);
       ++levels.taken;
+      Builder b(&getContext());
+      const Attribute value = numbered ? Attribute(b.getI64IntegerAttr(levels.taken)) : b.getUnitAttr();
+      const std::vector<char> &before = frontier[size_t(step.choice) - 1].again;
+      for (auto [offset, again] : llvm::enumerate(frontier[size_t(step.choice)].again))
+        if (again && !before[offset])
+          chain.units[size_t(layers[size_t(step.layer)].begin) + offset]->setAttr(recomputeAttribute, value);
     }
-    for (auto [layer, frontier, choice] : llvm::zip(layers, frontiers, taken))
-      for (auto [offset, again] : llvm::enumerate(frontier[choice].again))
-        if (again)
-          mark(chain.units[size_t(layer.begin) + offset]);
     return levels;
   }
 

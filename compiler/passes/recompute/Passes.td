@@ -65,6 +65,7 @@ def ChooseRecompute : DsPass<"ds-choose-recompute"> {
   let options = [Option<"level", "level", "int64_t", "0", "how much">,
                  Option<"away", "away", "bool", "false", "what is kept may leave device memory, over the link of the module">,
                  Option<"dearest", "dearest", "double", "0", "seconds of work for a byte, above which no step is taken; 0: all steps are">,
+                 Option<"numbered", "numbered", "bool", "false", "train.recompute of an op is the least level that has it, an i64">,
                  Option<"full", "full", "bool", "false", "whole layers">,
                  Option<"checkpoints", "checkpoints", "int64_t", "0", "with full: runs of layers that are repeated together; 0: each by itself">,
                  ListOption<"rules", "rules", "::ds::scheduling::RecomputeRule", "REGEX=save or REGEX=recompute, in order">];

@@ -52,7 +52,7 @@ struct InsertReductions : ds::impl::InsertReductionsBase<InsertReductions> {
     }
     const RoleUses uses(module);
     for (auto [role, update] : llvm::enumerate(updates))
-      reduceStep(update, buckets, [&, role = role](StringAttr gradients) {
+      reduceStep(update, buckets, symbols, [&, role = role](StringAttr gradients) {
         return updates.size() == 1 || llvm::is_contained(uses.addersOf(gradients), int64_t(role));
       });
   }
@@ -96,13 +96,13 @@ private:
 
   /// Gradients that are whole on every rank, and to which this role adds: summed once, before the update reads them.
   /// Where the optimizer's state is shared out, each rank needs its slice alone.
-  void reduceStep(dist::FragmentOp update, const BucketIndex &buckets,
+  void reduceStep(dist::FragmentOp update, const BucketIndex &buckets, const SymbolTable &symbols,
                   llvm::function_ref<bool(StringAttr gradients)> isAddedTo) {
     OpBuilder builder(&getContext());
     builder.setInsertionPointToStart(&update.getBody().front());
     for (auto bucket : getOperation().getOps<dist::BucketOp>()) {
       const StringAttr parameter = buckets.parameterOf(bucket);
-      if (bucket.isSharded() || !isGradient(bucket) || !isAddedTo(bucket.getSymNameAttr()))
+      if (bucket.isSharded() || !isGradient(bucket, symbols) || !isAddedTo(bucket.getSymNameAttr()))
         continue;
       if (microbatches > 1) // one rank would add up the micro-batches of all ranks one by one
         train::raiseNumerics(getOperation(), train::Numerics::Reassociated);
@@ -116,8 +116,8 @@ private:
     }
   }
 
-  bool isGradient(dist::BucketOp bucket) {
-    auto first = getOperation().lookupSymbol<train::VariableOp>(cast<FlatSymbolRefAttr>(bucket.getMembers()[0]));
+  static bool isGradient(dist::BucketOp bucket, const SymbolTable &symbols) {
+    auto first = symbols.lookup<train::VariableOp>(cast<FlatSymbolRefAttr>(bucket.getMembers()[0]).getAttr());
     return first && first.getKind() == train::VariableKind::Gradient;
   }
 

@@ -36,20 +36,21 @@ struct NarrowGathers : ds::impl::NarrowGathersBase<NarrowGathers> {
   void runOnOperation() override {
     wanted_.clear();
     kept_.clear();
+    const SymbolTable symbols(getOperation());
     for (auto fragment : getOperation().getOps<dist::FragmentOp>())
       for (Operation &op : fragment.getBody().front())
-        note(&op);
+        note(&op, symbols);
     while (settleKept()) {
     }
     for (auto &[whole, wanted] : wanted_)
       if (wanted && *wanted)
-        narrow(whole, *wanted);
+        narrow(whole, *wanted, symbols);
   }
 
 private:
   /// Notes every tensor that holds a gathered bucket.
-  void note(Operation *op) {
-    if (auto load = dyn_cast<dist::LoadOp>(op); load && keepsBucket(load)) {
+  void note(Operation *op, const SymbolTable &symbols) {
+    if (auto load = dyn_cast<dist::LoadOp>(op); load && keepsBucket(load, symbols)) {
       wanted_[load.getResult()] = wantedOf(load.getResult());
       kept_[load.getValueAttr().getAttr()].push_back(load.getResult());
     }
@@ -64,8 +65,8 @@ private:
     }
   }
 
-  bool keepsBucket(dist::LoadOp load) {
-    auto value = getOperation().lookupSymbol<dist::ValueOp>(load.getValueAttr());
+  static bool keepsBucket(dist::LoadOp load, const SymbolTable &symbols) {
+    auto value = symbols.lookup<dist::ValueOp>(load.getValueAttr().getAttr());
     return value && value.getBucket();
   }
 
@@ -99,7 +100,7 @@ private:
     return changed;
   }
 
-  void narrow(Value whole, Type type) {
+  static void narrow(Value whole, Type type, const SymbolTable &symbols) {
     if (auto gather = whole.getDefiningOp<dist::AllGatherOp>()) {
       OpOperand &input = gather->getOpOperand(cast<OpResult>(whole).getResultNumber());
       OpBuilder builder(gather);
@@ -111,7 +112,7 @@ private:
       if (auto view = dyn_cast<dist::ViewOp>(user))
         dropCasts(view, type);
       else
-        narrowKept(cast<dist::StoreOp>(user), type);
+        narrowKept(cast<dist::StoreOp>(user), type, symbols);
   }
 
   static void dropCasts(dist::ViewOp view, Type type) {
@@ -122,8 +123,8 @@ private:
     }
   }
 
-  void narrowKept(dist::StoreOp store, Type type) {
-    auto value = getOperation().lookupSymbol<dist::ValueOp>(store.getValueAttr());
+  static void narrowKept(dist::StoreOp store, Type type, const SymbolTable &symbols) {
+    auto value = symbols.lookup<dist::ValueOp>(store.getValueAttr().getAttr());
     value.setType(withElement(value.getType(), type));
   }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -104,6 +105,22 @@ TEST(RepeatedOffsets, RandomInstancesAreRight) {
     ASSERT_EQ(problem.verify(offsets), std::nullopt) << "seed " << seed;
     ASSERT_GE(problem.arenaBytes(offsets), problem.lowerBound()) << "seed " << seed;
     ASSERT_EQ(assignRepeated(problem), offsets) << "seed " << seed;
+  }
+}
+
+// Less than the full effort is made only where that is small enough, and it is never smaller than what lives at once.
+TEST(RepeatedOffsets, EnoughIsEnough) {
+  for (uint32_t seed = 1; seed <= 300; ++seed) {
+    const RepeatedProblem problem = randomProblem(seed);
+    const int64_t least = problem.arenaBytes(assignRepeated(problem));
+    for (int64_t enough : {problem.lowerBound() - 1, least - 1, least, least + least / 8}) {
+      if (enough < 0)
+        continue;
+      const std::vector<int64_t> offsets = assignRepeated(problem, enough);
+      ASSERT_EQ(problem.verify(offsets), std::nullopt) << "seed " << seed;
+      ASSERT_LE(problem.arenaBytes(offsets), std::max(least, enough)) << "seed " << seed;
+      ASSERT_GE(problem.arenaBytes(offsets), problem.lowerBound()) << "seed " << seed;
+    }
   }
 }
 
