@@ -1,4 +1,4 @@
-//===- LevelSearch.cpp - whole plans at one level of recompute after another -===//
+//===- LevelSearch.cpp - the level of recompute that a room asks for --------===//
 #include "compiler/driver/LevelSearch.h"
 
 #include "compiler/analysis/Cost.h"
@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t maxTries = 8;     // levels above the one that needs as little as the highest
 constexpr int64_t maxReturns = 8;   // activations that are tried to stay after all
 constexpr int64_t firstTries = 8;   // levels, evenly from the lowest to the highest
-constexpr int64_t shortPlan = 4000; // commands of all roles: planned in a tenth of a second or so
+constexpr int64_t shortPlan = 4000; // commands of all roles, up to which a search in vain is made in full
 
 /// Of the rank that needs most.
 int64_t bytesIn(plan::MemorySpace space, ModuleOp planned) {
@@ -167,8 +167,8 @@ LevelSearch::Planned LevelSearch::smallest(bool strict) {
       continue;
     }
     for (int64_t level = change + 1; level < least.level && !strict; ++level)
-      if (fitting(level, least.bytes)) {
-        least.level = level;
+      if (std::optional<Planned> next = needing(level, least.bytes)) {
+        least = *std::move(next);
         break;
       }
     break;

@@ -1,4 +1,4 @@
-//===- LevelSearch.h - whole plans at one level of recompute after another ---===//
+//===- LevelSearch.h - the level of recompute that a room asks for ----------===//
 #pragma once
 
 #include "compiler/driver/Diagnostics.h"
@@ -18,8 +18,8 @@
 
 namespace ds::driver {
 
-/// Plans a differentiated module again and again; nothing is estimated. Where all that there is a choice about lies in
-/// device memory, a level is only tried as long as it is not chosen (LevelTrials.h).
+/// Plans a differentiated module again and again, level by level; nothing is estimated. Where all that there is a choice
+/// about lies in device memory, levels are tried without plans, and the chosen one is planned (LevelTrials.h).
 class LevelSearch {
 public:
   /// `module` stays as it is, and what it says of links is read anew for each plan. Both outlive the search.
@@ -38,10 +38,6 @@ public:
   };
 
   Planned at(int64_t level);
-
-  /// Of a search in vain, as the plan of level 0 has shown, and a long one if all levels were tried: the level that the
-  /// highest leads to while each step takes fewer bytes.
-  std::optional<Planned> inVain(int64_t room);
 
   /// The plan of a level that needs at most `room` bytes; nothing where it needs more.
   std::optional<Planned> planWithin(int64_t level, int64_t room);
@@ -82,6 +78,10 @@ private:
   /// bytes may be taken, for more room would then mean more recompute; from there up, the first of some that fits, or
   /// the one that needs least.
   Planned below(int64_t room, Planned top);
+
+  /// Of a search in vain, as the plan of level 0 has shown, and a long one if all levels were tried: the level that the
+  /// highest leads to while each step takes fewer bytes.
+  std::optional<Planned> inVain(int64_t room);
 
   /// With its module.
   Planned complete(Planned planned);

@@ -84,7 +84,7 @@ std::optional<LevelTrials::Needs> LevelTrials::needs(int64_t level, int64_t room
     return std::nullopt;
   Needs needs{summaryOf(*module).getLevel(), -1, 0};
   for (size_t role = 0; role < trials->size(); ++role) {
-    if (check((*trials)[role]->fits(needs.bytes)))
+    if (role > 0 && check((*trials)[role]->fits(needs.bytes)))
       continue;
     const FailureOr<RoleBytes> bytes = (*trials)[role]->bytes();
     if (failed(bytes))

@@ -80,10 +80,14 @@ public:
         promote(order);
       }
     }
+    stopped_ = least <= enough_;
     best.insert(best.end(), crumbs_.begin(), crumbs_.end());
     place(best);
     return offsets_;
   }
+
+  /// Whether the run has left orders untried, since it had found enough.
+  bool hasStopped() const { return stopped_; }
 
 private:
   std::vector<Change> changes() const {
@@ -189,6 +193,7 @@ private:
 
   const RepeatedProblem &problem_;
   const int64_t enough_, bound_;
+  bool stopped_ = false;
   Overlaps overlaps_;
   std::vector<int64_t> time_, most_; // by buffer: instants of life, bytes
   std::vector<int64_t> offsets_;
@@ -199,8 +204,9 @@ private:
 } // namespace
 
 std::vector<int64_t> assignRepeated(const RepeatedProblem &problem, int64_t enough) {
-  std::vector<int64_t> offsets = Packer(problem, enough).run();
-  if (enough > 0 && problem.arenaBytes(offsets) > enough) // crumbs found no room
+  Packer packer(problem, enough);
+  std::vector<int64_t> offsets = packer.run();
+  if (packer.hasStopped() && problem.arenaBytes(offsets) > enough) // crumbs found no room
     offsets = Packer(problem, 0).run();
   return offsets;
 }

@@ -131,6 +131,7 @@ public:
 
   /// Where a device arena of at most `enough` bytes is found, none smaller is looked for.
   LogicalResult find(int64_t enough, KnownSolutions &known) {
+    overlapping_ = false;
     for (auto arena : role_.getOps<plan::ArenaOp>()) {
       FailureOr<ArenaLayout> layout =
           place(arena, arena.getSpace() == plan::MemorySpace::Device ? enough & -alignmentOf(arena) : 0, known);
@@ -150,6 +151,7 @@ public:
 
   /// What is alive at once at most: no layout needs less.
   FailureOr<RoleBytes> leastBytes() {
+    overlapping_ = false;
     RoleBytes bytes;
     const bool stateFirst = keepsStateFirst();
     for (auto arena : role_.getOps<plan::ArenaOp>()) {
@@ -449,7 +451,8 @@ private:
   llvm::MapVector<Operation *, Spans> uses_;
   BufferUses commands_;
   SmallVector<std::pair<plan::ArenaOp, ArenaLayout>> layouts_;
-  // Whether values of several micro-batches are held at once, or not all end in one routine.
+  // Whether values of several micro-batches are held at once, or not all end in one routine, in an arena that was looked
+  // at since `find` or `leastBytes` began.
   bool overlapping_ = false;
 };
 

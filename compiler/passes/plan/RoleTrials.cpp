@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace ds;
 
 RoleTrials::RoleTrials(plan::RoleOp role, const TrialOptions &options, KnownSolutions &known)
-    : role_(role), options_(options), known_(known) {
+    : options_(options), known_(known) {
   OpBuilder builder(role);
   const auto add = [&](std::optional<bool> reusesAll) {
     auto trial = cast<plan::RoleOp>(builder.clone(*role));
@@ -68,15 +68,21 @@ FailureOr<RoleBytes> RoleTrials::bytesOf(Trial &trial, int64_t enough) {
   return *bytes;
 }
 
+FailureOr<bool> RoleTrials::mayFit(Trial &trial, int64_t room) {
+  for (const auto leastOf : {&RoleTrials::leastOf, &RoleTrials::leastReorderedOf}) {
+    const FailureOr<RoleBytes> least = (this->*leastOf)(trial);
+    if (failed(least))
+      return failure();
+    if (least->device <= room)
+      return true;
+  }
+  return false;
+}
+
 FailureOr<bool> RoleTrials::mayFit(int64_t room) {
   for (Trial &trial : trials_)
-    for (const auto leastOf : {&RoleTrials::leastOf, &RoleTrials::leastReorderedOf}) {
-      const FailureOr<RoleBytes> least = (this->*leastOf)(trial);
-      if (failed(least))
-        return failure();
-      if (least->device <= room)
-        return true;
-    }
+    if (const FailureOr<bool> may = mayFit(trial, room); failed(may) || *may)
+      return may;
   return false;
 }
 
@@ -92,10 +98,12 @@ FailureOr<bool> RoleTrials::isAbove(Trial &trial, RoleBytes bytes) {
 }
 
 FailureOr<bool> RoleTrials::fits(int64_t room) {
-  const FailureOr<bool> may = mayFit(room);
-  if (failed(may) || !*may)
-    return may;
   for (Trial &trial : trials_) {
+    const FailureOr<bool> may = mayFit(trial, room);
+    if (failed(may))
+      return failure();
+    if (!*may)
+      continue;
     const FailureOr<RoleBytes> bytes = bytesOf(trial, room);
     if (failed(bytes))
       return failure();

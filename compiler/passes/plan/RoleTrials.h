@@ -27,8 +27,6 @@ public:
   RoleTrials(const RoleTrials &) = delete;
   RoleTrials &operator=(const RoleTrials &) = delete;
 
-  plan::RoleOp role() const { return role_; }
-
   /// Whether it needs at most `room` bytes of device memory; `mayFit` is false only where it does not.
   mlir::FailureOr<bool> mayFit(int64_t room);
   mlir::FailureOr<bool> fits(int64_t room);
@@ -49,10 +47,10 @@ private:
   mlir::FailureOr<RoleBytes> leastReorderedOf(Trial &trial);
   /// By the full effort, or where `enough` is not 0 until as many are found to do.
   mlir::FailureOr<RoleBytes> bytesOf(Trial &trial, int64_t enough = 0);
+  mlir::FailureOr<bool> mayFit(Trial &trial, int64_t room);
   /// Whether no offsets of the trial are as small as `bytes`.
   mlir::FailureOr<bool> isAbove(Trial &trial, RoleBytes bytes);
 
-  plan::RoleOp role_;
   TrialOptions options_;
   KnownSolutions &known_;
   llvm::SmallVector<Trial, 2> trials_; // first the one in which less is alive
