@@ -35,6 +35,7 @@ SANITIZER_ENVIRONMENT = {
     "cuda": {},
     "hopper": {},
 }
+NOTHING_TO_TEST = 77  # the exit code, e.g. without a GPU
 COMPLAINT = re.compile(r": Failure$|Sanitizer|runtime error:|^E  |^FAILED|FAIL:|\[  FAILED  \]")
 
 
@@ -75,7 +76,7 @@ def number(pattern, text):
 def gtest_counts(code, output):
     """Totals of a GoogleTest binary; anything else, such as a replayed corpus, is one test."""
     if "[==========]" not in output:
-        return [int(code == 0), int(code != 0), 0]
+        return [0, 0, 1] if code == NOTHING_TO_TEST else [int(code == 0), int(code != 0), 0]
     failed = number(r"\[  FAILED  \] (\d+) tests?", output)
     if code != 0 and failed == 0:
         failed = 1  # it died before it could count
