@@ -25,8 +25,8 @@ PLANTED = {  # name: (file, what it does, a text, what stands there instead)
         "             (plan.parameters.size() > 2 && parameter.getTensorType().getNumElements() % block == 0 ? block : 0);"),
     "lone-bucket-not-reduced": (
         f"{PASSES}/zero/InsertReductions.cpp", "a bucket of one member is not summed over the ranks with three micro-batches and more",
-        "if (bucket.isSharded() || !isGradient(bucket) || !isAddedTo(bucket.getSymNameAttr()))",
-        "if (bucket.isSharded() || !isGradient(bucket) || !isAddedTo(bucket.getSymNameAttr()) ||\n"
+        "if (bucket.isSharded() || !isGradient(bucket, symbols) || !isAddedTo(bucket.getSymNameAttr()))",
+        "if (bucket.isSharded() || !isGradient(bucket, symbols) || !isAddedTo(bucket.getSymNameAttr()) ||\n"
         "          (bucket.getMembers().size() == 1 && microbatches > 2))"),
     "packed-on-its-neighbour": (
         f"{PASSES}/zero/InsertReductions.cpp", "the third gradient that is packed lies where the second does",
