@@ -18,8 +18,8 @@
 
 namespace ds::driver {
 
-/// Plans a differentiated module again and again, level by level; nothing is estimated. Where all that there is a choice
-/// about lies in device memory, levels are tried without plans, and the chosen one is planned (LevelTrials.h).
+/// Plans a differentiated module again and again, level by level; nothing is estimated. Where all that there is a
+/// choice about lies in device memory, levels are tried without plans, and the chosen one is planned (LevelTrials.h).
 class LevelSearch {
 public:
   /// `module` stays as it is, and what it says of links is read anew for each plan. Both outlive the search.

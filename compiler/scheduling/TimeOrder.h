@@ -16,8 +16,8 @@ struct Change {
   size_t index;
 };
 
-/// Sorts by time; at one time the dying go first, since lives are half-open, and else what came first in `changes`. Times
-/// of commands are dense, so that they are counted.
+/// Sorts by time; at one time the dying go first, since lives are half-open, and else what came first in `changes`.
+/// Times of commands are dense, so that they are counted.
 inline void sortByTime(std::vector<Change> &changes) {
   if (changes.empty())
     return;

@@ -451,8 +451,8 @@ private:
   llvm::MapVector<Operation *, Spans> uses_;
   BufferUses commands_;
   SmallVector<std::pair<plan::ArenaOp, ArenaLayout>> layouts_;
-  // Whether values of several micro-batches are held at once, or not all end in one routine, in an arena that was looked
-  // at since `find` or `leastBytes` began.
+  // Whether values of several micro-batches are held at once, or not all end in one routine, in an arena that was
+  // looked at since `find` or `leastBytes` began.
   bool overlapping_ = false;
 };
 
