@@ -1,6 +1,7 @@
 //===- Verdict.cpp - what is known of a plan before it runs ---------------===//
 #include "compiler/certify/Verdict.h"
 
+#include "compiler/certify/Refusal.h"
 #include "compiler/sources/Graph.h"
 #include "compiler/sources/Sources.h"
 #include "core/Error.h"
@@ -25,7 +26,7 @@ using sources::Claim;
 
 constexpr const char *byPlan = "the plan";
 
-/// What checkPlan proves, rule by rule (docs/checker.md).
+/// What refusalOf proves, rule by rule (docs/checker.md).
 std::vector<Claim> checkedClaims() {
   return {
       {"progress", "every queue of every role comes to the end of every program, whatever the timing", byPlan},
@@ -122,7 +123,7 @@ std::vector<Claim> compareSources(const plan::proto::Plan &plan, const sources::
 
 Verdict judge(const plan::proto::Plan &plan, const sources::Places &places, const Derive &derive) {
   check::Unknown unknown;
-  if (const std::optional<check::Finding> finding = check::checkPlan(plan, check::World::Closed, &unknown))
+  if (const std::optional<check::Finding> finding = refusalOf(plan, &unknown))
     return {.rule = finding->rule, .place = finding->place, .sentence = finding->sentence};
   Verdict verdict{
       .proven = true, .claims = checkedClaims(), .trusted = sources::trustedWithout(places), .unknown = unknown};

@@ -1,7 +1,6 @@
 //===- Check.cpp - the rules, in the order in which they build on each other --===//
 #include "compiler/check/Check.h"
 
-#include "compiler/check/OverflowRules.h"
 #include "compiler/check/Replay.h"
 #include "compiler/check/meaning/CallRules.h"
 #include "compiler/check/meaning/CodeRules.h"
@@ -152,7 +151,6 @@ std::optional<Finding> check(const proto::Plan &plan, const std::set<std::string
     if (world == World::Closed)
       requireCalls(plan);
     checkStale(plan);
-    requireOverflowGuards(plan);
     for (const proto::Role &role : plan.roles()) {
       checkMemory(plan, role);
       checkVariableLayout(plan, role);

@@ -2,11 +2,27 @@
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 
 namespace ds::plan {
 namespace {
+
+/// An op that reads or writes a variable names it; one that passes a value on has it.
+void checkUses(const proto::ReferenceOp &op, const std::string &place) {
+  const auto is = [&](std::initializer_list<std::string_view> names) {
+    return std::ranges::find(names, op.op()) != names.end();
+  };
+  if (op.variables().empty() &&
+      is({"train.read", "train.store", "train.accumulate", "train.increment", "train.update_average"}))
+    refuse(place, op.op() + " names no variable");
+  if (op.operands().empty() &&
+      is({"train.store", "train.accumulate", "train.update_average", "train.reshape", "train.broadcast"}))
+    refuse(place, op.op() + " names no value");
+}
 
 void checkOp(const proto::Plan &plan, int index) {
   const proto::ReferenceOp &op = plan.reference().ops(index);
@@ -23,6 +39,7 @@ void checkOp(const proto::Plan &plan, int index) {
     checkIndex(value, plan.reference().values_size(), "reference value", place);
   for (uint32_t variable : op.variables())
     checkIndex(variable, plan.variables_size(), "variable", place);
+  checkUses(op, place);
   for (const proto::Attribute &attribute : op.attributes())
     checkAttribute(attribute, place);
 }

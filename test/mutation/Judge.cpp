@@ -1,7 +1,7 @@
 //===- Judge.cpp - what becomes of a broken plan ---------------------------===//
 #include "test/mutation/Judge.h"
 
-#include "compiler/check/Check.h"
+#include "compiler/certify/Refusal.h"
 #include "core/Crc32c.h"
 #include "core/Error.h"
 #include "kernels/KernelRegistry.h"
@@ -90,7 +90,7 @@ std::string inChild(const std::function<std::string()> &work) {
 } // namespace
 
 Judge::Judge(const plan::proto::Plan &plan, Options options) : plan_(plan), options_(std::move(options)) {
-  if (const auto finding = check::checkPlan(plan))
+  if (const auto finding = certify::refusalOf(plan))
     throw Error("a plan that nobody broke is refused: " + finding->sentence);
 }
 
@@ -146,7 +146,7 @@ Judgement Judge::judge(const plan::proto::Plan &broken) {
   } catch (const Error &error) {
     return {Outcome::Reader, error.what()};
   }
-  if (const auto finding = check::checkPlan(broken))
+  if (const auto finding = certify::refusalOf(broken))
     return {Outcome::Checker, finding->sentence};
   const Trial trial = train(broken, /*disturbed=*/true);
   if (trial.kind == 'L')

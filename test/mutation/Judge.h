@@ -12,7 +12,7 @@ namespace ds::mutation {
 /// Who noticed.
 enum class Outcome {
   Reader,  ///< plan::validatePlan, which every tool calls when it reads a plan
-  Checker, ///< check::checkPlan
+  Checker, ///< certify::refusalOf
   Load,    ///< ds-run before the first step: a kernel that does not take these operands
   Equal,   ///< nobody, and rightly: every run ends with the bits of the plan that was not broken
   Missed   ///< nobody, and a run failed, hung or ended with other bits

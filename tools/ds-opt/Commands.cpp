@@ -2,8 +2,8 @@
 #include "tools/ds-opt/Commands.h"
 
 #include "compiler/certify/Explain.h"
+#include "compiler/certify/Refusal.h"
 #include "compiler/certify/Verdict.h"
-#include "compiler/check/Check.h"
 #include "compiler/config/KeyRules.h"
 #include "compiler/driver/Compile.h"
 #include "compiler/driver/Fault.h"
@@ -293,7 +293,7 @@ void runReport(const std::string &path, const std::string &format, bool allRanks
   const plan::proto::Plan plan = plan::readPlan(path);
   refuseOverwriting({"the report", output}, filesOfPlan(plan, path, "the plan"));
   if (options.format == report::Format::Html)
-    if (std::optional<check::Finding> finding = check::checkPlan(plan))
+    if (std::optional<check::Finding> finding = certify::refusalOf(plan))
       options.refused = {.rule = finding->rule, .sentence = finding->sentence, .places = std::move(finding->places)};
   deliver(report::report(plan, options), output);
 }

@@ -1,7 +1,7 @@
 //===- ProvenCompile.cpp - no plan leaves without a proof -----------------===//
 #include "tools/ds-opt/ProvenCompile.h"
 
-#include "compiler/check/Check.h"
+#include "compiler/certify/Refusal.h"
 #include "compiler/driver/Fault.h"
 #include "compiler/driver/Runnable.h"
 #include "core/Error.h"
@@ -26,7 +26,7 @@ void ds::tool::requireProven(const plan::proto::Plan &plan) {
   } catch (const Error &error) {
     throw fault("plan reader", std::string("plan reader: ") + error.what());
   }
-  if (const std::optional<check::Finding> finding = check::checkPlan(plan))
+  if (const std::optional<check::Finding> finding = certify::refusalOf(plan))
     throw fault(finding->rule, "checker (" + finding->rule + "): " + finding->sentence);
 }
 

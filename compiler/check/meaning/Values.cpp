@@ -1,7 +1,6 @@
 //===- Values.cpp - the values of the reference program, by what they are --===//
 #include "compiler/check/meaning/Values.h"
 
-#include "compiler/check/meaning/Mismatch.h"
 #include "compiler/check/meaning/ReferenceOps.h"
 #include "core/Crc32c.h"
 #include "core/DType.h"
@@ -66,18 +65,6 @@ std::optional<double> splat(std::string_view bytes, proto::DType type) {
 
 } // namespace
 
-/// What the rules rely on: an op that reads or writes a variable names it, one that passes a value on has it.
-static void requireWhole(const proto::ReferenceOp &op, int index) {
-  const bool usesVariable = op.op() == "train.read" || op.op() == "train.store" || op.op() == "train.accumulate" ||
-                            op.op() == "train.increment" || op.op() == "train.update_average";
-  const bool usesValue = op.op() == "train.store" || op.op() == "train.accumulate" ||
-                         op.op() == "train.update_average" || op.op() == "train.reshape" ||
-                         op.op() == "train.broadcast";
-  if ((usesVariable && op.variables_size() == 0) || (usesValue && op.operands_size() == 0))
-    throw Mismatch{"reference op " + std::to_string(index) + " (" + op.op() + ") names no " +
-                   (usesVariable && op.variables_size() == 0 ? "variable" : "value")};
-}
-
 double rounded(double value, int64_t dtype) {
   switch (dtype) {
   case proto::DTYPE_F32:
@@ -103,9 +90,7 @@ Values::Values(const proto::Plan &plan)
       numbers_(size_t(plan.reference().values_size())) {
   for (int v = 0; v < plan.reference().values_size(); ++v) // those that an op defines follow
     numbers_[size_t(v)] = input(plan.reference().values(v).name(), typeOf(plan.reference().values(v)));
-  for (int i = 0; i < plan.reference().ops_size(); ++i) {
-    const proto::ReferenceOp &op = plan.reference().ops(i);
-    requireWhole(op, i);
+  for (const proto::ReferenceOp &op : plan.reference().ops()) {
     for (int r = 0; r < op.results_size(); ++r)
       numbers_[op.results(r)] = numberResult(op, r);
     if (op.op() == "train.store" && op.function() == "microbatch")

@@ -5,7 +5,7 @@
 // does.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/check/Check.h"
+#include "compiler/certify/Refusal.h"
 #include "core/Error.h"
 #include "kernels/KernelRegistry.h"
 #include "runtime/device/null/NullDevice.h"
@@ -66,7 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ds::plan::validatePlan(plan);
     if (!isShort(plan))
       return 0;
-    (void)ds::check::checkPlan(plan); // says what it says, and comes back
+    (void)ds::certify::refusalOf(plan); // says what it says, and comes back
     walk(plan);
   } catch (const ds::Error &error) {
     if (std::strlen(error.what()) == 0)

@@ -329,6 +329,9 @@ const std::vector<BadPlan> variableRules = {
     BAD(ReferenceOperand, "names reference value 9", p.mutable_reference()->mutable_ops(0)->add_operands(9)),
     BAD(ReferenceVariable, "names variable 1", p.mutable_reference()->mutable_ops(0)->add_variables(1)),
     BAD(ReferenceOp, "does not say which op", p.mutable_reference()->mutable_ops(0)->set_op("")),
+    BAD(ReferenceRead, "train.read names no variable", p.mutable_reference()->mutable_ops(0)->set_op("train.read")),
+    BAD(ReferenceStore, "train.reshape names no value", p.mutable_reference()->mutable_ops(0)->set_op("train.reshape");
+        p.mutable_reference()->mutable_ops(0)->clear_operands()),
     BAD(ReferenceFunction, "none of microbatch", p.mutable_reference()->mutable_ops(0)->set_function("main")),
     BAD(ReferenceShape, "negative dimension", p.mutable_reference()->mutable_values(0)->add_shape(-1)),
     BAD(ReferenceAttribute, "it has no value", p.mutable_reference()->mutable_ops(0)->add_attributes()->set_name("a")),

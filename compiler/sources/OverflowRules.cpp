@@ -6,55 +6,81 @@
 // whatever rank, makes the flag false. The count of updates that the learning rate follows from grows by cast(flag).
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/check/OverflowRules.h"
+#include "compiler/sources/OverflowRules.h"
 
-#include "compiler/check/meaning/Delays.h"
-#include "compiler/check/meaning/Mismatch.h"
-#include "compiler/check/meaning/ReferenceOps.h"
-#include "compiler/check/schedule/Effects.h"
+#include "compiler/sources/ReferenceOps.h"
+#include "core/Error.h"
+#include "kernels/KernelTable.h"
+#include "runtime/plan/Lengths.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
-namespace ds::check {
+namespace ds::sources {
 
 namespace {
+
+namespace proto = plan::proto;
+
+/// The row of the kernel that runs an optimizer's update; null for other ops.
+const kernels::KernelRow *updateRow(const proto::ReferenceOp &op) {
+  constexpr std::string_view prefix = "train.";
+  const std::string_view name = op.op();
+  const kernels::KernelRow *row = name.starts_with(prefix) ? kernels::findKernel(name.substr(prefix.size())) : nullptr;
+  return row && row->isOptimizer() ? row : nullptr;
+}
+
+/// For sentences.
+std::string titleOf(const proto::ReferenceOp &op) { return op.op() + (op.name().empty() ? "" : " " + op.name()); }
 
 class Guards {
 public:
   explicit Guards(const proto::Plan &plan) : plan_(plan) {
-    const Delays delays(plan);
-    for (const proto::ReferenceOp &op : plan.reference().ops()) {
+    for (const proto::ReferenceOp &op : plan.reference().ops())
       for (const uint32_t result : op.results())
         makers_[result] = &op;
-      if (op.function() != "update" || !isOptimizer(op))
-        continue;
-      for (const uint32_t variable : op.variables())
-        if (plan.variables(int(variable)).kind() == proto::Variable::GRADIENT)
-          gradients_.insert(variable);
-        else if (const std::optional<uint32_t> gradient = delays.gradientIn(variable))
-          gradients_.insert(*gradient);
-    }
+    for (const proto::ReferenceOp &op : plan.reference().ops())
+      if (op.function() == "update" && updateRow(op))
+        for (const uint32_t variable : op.variables())
+          addGradient(variable);
   }
 
   void require(const proto::ReferenceOp &op) {
     if (op.function() != "update")
       return;
-    if (isOptimizer(op))
+    if (updateRow(op))
       requireUpdate(op);
     if (op.op() == "train.learning_rate")
       requireCount(op);
     if (op.op() == "train.increment")
-      throw Mismatch{titleOf(op) + " counts a step of float16 that may be left out, as its gradients overflow"};
+      throw Error(titleOf(op) + " counts a step of float16 that may be left out, as its gradients overflow");
   }
 
 private:
+  /// Takes a variable of an update for a gradient that it reads: this step's, or the one that the step before has
+  /// stored there.
+  void addGradient(uint32_t variable) {
+    if (plan_.variables(int(variable)).kind() == proto::Variable::GRADIENT)
+      gradients_.insert(variable);
+    else if (const proto::ReferenceOp *store = storeIn(variable))
+      if (const proto::ReferenceOp *read = maker(*store, 0, "train.read");
+          read && plan_.variables(int(read->variables(0))).kind() == proto::Variable::GRADIENT)
+        gradients_.insert(read->variables(0));
+  }
+
+  /// What @update stores in a variable for the next step, or null.
+  const proto::ReferenceOp *storeIn(uint32_t variable) const {
+    for (const proto::ReferenceOp &op : plan_.reference().ops())
+      if (op.function() == "update" && op.op() == "train.store" && op.variables(0) == variable)
+        return &op;
+    return nullptr;
+  }
+
   /// The op named `name` that makes an operand of `op`, or null.
   const proto::ReferenceOp *maker(const proto::ReferenceOp &op, int operand, std::string_view name) const {
     if (operand >= op.operands_size())
@@ -72,20 +98,19 @@ private:
   /// The select that makes an update's factor, if it is not that of the step before: the one whose result this step
   /// stores for the next.
   const proto::ReferenceOp *factorOf(const proto::ReferenceOp &update) const {
-    const proto::ReferenceOp *read = maker(update, clipOperandOf(update), "train.read");
+    const auto clip = int(updateRow(update)->clip());
+    const proto::ReferenceOp *read = maker(update, clip, "train.read");
     if (!read)
-      return maker(update, clipOperandOf(update), "train.select");
-    for (const proto::ReferenceOp &store : plan_.reference().ops())
-      if (store.function() == "update" && store.op() == "train.store" && store.variables(0) == read->variables(0))
-        return maker(store, 0, "train.select");
-    return nullptr;
+      return maker(update, clip, "train.select");
+    const proto::ReferenceOp *store = storeIn(read->variables(0));
+    return store ? maker(*store, 0, "train.select") : nullptr;
   }
 
   void requireUpdate(const proto::ReferenceOp &update) const {
     const proto::ReferenceOp *select = factorOf(update);
     if (!select || !isConstant(*select, 2, [](double value) { return value == 0; }) || !isFlag(*select))
-      throw Mismatch{titleOf(update) + " is made in a step of float16 whatever its gradients are; it must be left out "
-                                       "where one of any rank is infinite or NaN"};
+      throw Error(titleOf(update) + " is made in a step of float16 whatever its gradients are; it must be left out "
+                                    "where one of any rank is infinite or NaN");
   }
 
   /// Whether operand 0 says that all gradients are finite.
@@ -113,8 +138,8 @@ private:
       if (before && counted && before->variables(0) == read->variables(0) && isFlag(*counted))
         return;
     }
-    throw Mismatch{titleOf(rate) +
-                   " follows a count of steps that does not leave out those of float16 whose gradients overflow"};
+    throw Error(titleOf(rate) +
+                " follows a count of steps that does not leave out those of float16 whose gradients overflow");
   }
 
   const proto::Plan &plan_;
@@ -122,9 +147,7 @@ private:
   std::set<uint32_t> gradients_;                          // that updates read
 };
 
-} // namespace
-
-void requireOverflowGuards(const proto::Plan &plan) {
+void requireGuardsOfOne(const proto::Plan &plan) {
   const auto isFloat16 = [](const proto::ReferenceValue &value) { return value.dtype() == proto::DTYPE_F16; };
   if (std::ranges::none_of(plan.reference().values(), isFloat16))
     return;
@@ -133,4 +156,12 @@ void requireOverflowGuards(const proto::Plan &plan) {
     guards.require(op);
 }
 
-} // namespace ds::check
+} // namespace
+
+void requireOverflowGuards(const proto::Plan &plan) {
+  requireGuardsOfOne(plan);
+  for (const uint64_t size : plan::sizesOf(plan))
+    requireGuardsOfOne(plan::planOfSize(plan, size));
+}
+
+} // namespace ds::sources

@@ -3,10 +3,10 @@
 
 #include "runtime/plan/plan.pb.h"
 
-namespace ds::check {
+namespace ds::sources {
 
 /// Where the reference program computes in float16: updates are guarded by the norm of all gradients. Commands compute
-/// what the reference program says on every rank, so every rank leaves out the same steps. Throws Mismatch.
+/// what the reference program says on every rank, so every rank leaves out the same steps. Throws ds::Error.
 void requireOverflowGuards(const plan::proto::Plan &plan);
 
-} // namespace ds::check
+} // namespace ds::sources
