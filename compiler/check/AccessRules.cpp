@@ -172,7 +172,6 @@ void write(RankMemory &memory, const proto::Operand &operand, const std::vector<
   content.kind = Content::Written;
   for (const OperandSegment &segment : segments) {
     content.contributions = segment.contributions;
-    content.updated = segment.updated;
     content.value = segment.value;
     content.valueByte = segment.valueByte;
     content.ownOfRank = segment.ownOfRank;

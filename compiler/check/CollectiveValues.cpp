@@ -35,8 +35,10 @@ int partOf(const proto::CollectiveCommand &collective, const proto::Operand &tar
 class CarriedBucket {
 public:
   /// `bytes` of all slices. The bucket's element size is a multiple of `dtype`'s.
-  CarriedBucket(RankMemory &memory, const proto::Buffer &buffer, proto::DType dtype, uint64_t bytes)
-      : values_(memory.values()), dtype_(dtype), factor_(elementBytes(dtypeOf(memory, buffer)) / elementBytes(dtype)),
+  CarriedBucket(RankMemory &memory, const proto::Buffer &buffer, proto::DType dtype, uint64_t bytes,
+                Values::Version version)
+      : values_(memory.values()), dtype_(dtype), version_(version),
+        factor_(elementBytes(dtypeOf(memory, buffer)) / elementBytes(dtype)),
         layout_(memory.plan(), wholeOf(buffer, bytes * factor_), memory.rank) {}
   static proto::DType dtypeOf(const RankMemory &memory, const proto::Buffer &buffer) {
     return memory.plan().buckets(int(buffer.bucket())).dtype();
@@ -49,16 +51,22 @@ public:
       member = {member.variable, member.begin / factor_, member.end / factor_, member.firstByte / factor_};
     return members;
   }
-  uint32_t valueOf(const Member &member) const { return values_.converted(values_.variable(member.variable), dtype_); }
+  uint32_t valueOf(const Member &member) const {
+    return values_.converted(values_.variable(member.variable, version_), dtype_);
+  }
 
-  /// Whether a slice holds the elements of the members that lie there; what is not known may be.
+  /// Whether a slice holds the elements of the members that lie there, and padding of their version; what is not known
+  /// may be.
   bool holdsSlice(uint64_t offset, const std::vector<OperandSegment> &slice) const {
-    for (const OperandSegment &segment : slice)
+    for (const OperandSegment &segment : slice) {
+      if (const auto held = values_.heldIn(values_.unconverted(segment.value)); held && held->version != version_)
+        return false;
       for (const Member &member : within(offset + segment.begin, segment.end - segment.begin)) {
         const uint64_t byte = segment.valueByte + member.begin - (offset + segment.begin);
         if (segment.value != Values::unknown && (segment.value != valueOf(member) || byte != member.firstByte))
           return false;
       }
+    }
     return true;
   }
 
@@ -71,6 +79,7 @@ private:
 
   Values &values_;
   const proto::DType dtype_;
+  const Values::Version version_;
   const uint64_t factor_;
   const Layout layout_;
 };
@@ -78,7 +87,7 @@ private:
 /// The bucket of which a slice was copied, or converted, to what a gather sends: the one whose members' elements lie in
 /// `own`.
 const proto::Buffer *convertedBucket(RankMemory &memory, const proto::CollectivePart &part, uint64_t offset,
-                                     const std::vector<OperandSegment> &own) {
+                                     const std::vector<OperandSegment> &own, Values::Version version) {
   const auto known = std::ranges::find_if(own, [](const OperandSegment &one) { return one.value > Values::other; });
   const uint64_t size = elementBytes(part.source().dtype());
   for (const proto::Buffer &buffer : memory.role().buffers()) {
@@ -88,7 +97,7 @@ const proto::Buffer *convertedBucket(RankMemory &memory, const proto::Collective
                    sent = byteCount(buffer.shard() ? part.source() : part.target());
     if (wide < size || wide % size != 0 || buffer.bytes() / wide != sent / size)
       continue;
-    const CarriedBucket bucket(memory, buffer, part.source().dtype(), byteCount(part.target()));
+    const CarriedBucket bucket(memory, buffer, part.source().dtype(), byteCount(part.target()), version);
     const std::vector<Member> members = bucket.within(offset + known->begin, known->end - known->begin);
     if (!members.empty() && bucket.valueOf(members.front()) == known->value)
       return &buffer;
@@ -96,27 +105,35 @@ const proto::Buffer *convertedBucket(RankMemory &memory, const proto::Collective
   return nullptr;
 }
 
+/// The version in which a slice holds its variables and its padding: that of the first known one.
+Values::Version versionIn(const Values &values, const std::vector<OperandSegment> &slice) {
+  for (const OperandSegment &segment : slice)
+    if (const auto held = values.heldIn(values.unconverted(segment.value)))
+      return held->version;
+  return Values::Version::Old;
+}
+
 /// A bucket's parameters side by side, where a whole bucket is gathered. Ranks of one role hold the same at their own
 /// places, so all is there if `own`, this rank's slice, is.
 std::vector<OperandSegment> gathered(RankMemory &memory, const proto::CollectivePart &part, uint32_t communicator,
                                      const std::vector<OperandSegment> &own) {
-  const bool updated = !own.empty() && std::ranges::all_of(own, &OperandSegment::updated);
+  const Values::Version version = versionIn(memory.values(), own);
   const uint64_t bytes = byteCount(part.target());
   const uint64_t offset = plan::groupCoordinate(memory.plan(), communicator, memory.rank) * byteCount(part.source());
   const proto::Buffer &source = memory.bufferOf(part.source()), &target = memory.bufferOf(part.target());
   const bool isWhole = target.has_bucket() && !target.shard() && bytes == target.bytes();
   const bool isOfShard = source.has_bucket() && source.shard() && byteCount(part.source()) == source.bytes();
   const proto::Buffer *itself = isWhole ? &target : isOfShard ? &source : nullptr;
-  const proto::Buffer *gathers = itself ? itself : convertedBucket(memory, part, offset, own);
+  const proto::Buffer *gathers = itself ? itself : convertedBucket(memory, part, offset, own, version);
   if (!gathers)
-    return {{0, bytes, {}, updated}};
+    return {{0, bytes}};
   const proto::DType dtype = itself ? CarriedBucket::dtypeOf(memory, *itself) : part.source().dtype();
-  const CarriedBucket bucket(memory, *gathers, dtype, bytes);
+  const CarriedBucket bucket(memory, *gathers, dtype, bytes, version);
   if (!bucket.holdsSlice(offset, own))
-    return {{0, bytes, {}, false, Values::other}};
-  std::vector<OperandSegment> segments = {{0, bytes, {}, updated, memory.values().padding()}};
+    return {{0, bytes, {}, Values::other}};
+  std::vector<OperandSegment> segments = {{0, bytes, {}, memory.values().variable(Values::noVariable, version)}};
   for (const Member &member : bucket.within(0, bytes))
-    segments.push_back({member.begin, member.end, {}, updated, bucket.valueOf(member), member.firstByte});
+    segments.push_back({member.begin, member.end, {}, bucket.valueOf(member), member.firstByte});
   return segments;
 }
 

@@ -37,17 +37,8 @@ std::string wrongIn(const RankMemory &memory, const Piece &piece, const Content 
   const StateChanges::Change change = memory.context.changes.of(piece.variable);
   if (const std::string absent = absentIn(memory, piece.buffer, content); !absent.empty())
     return "holds elements of " + name + " " + absent;
-  if (content.value == memory.values().undone())
-    return "holds of " + name + " " + memory.values().name(content.value);
-  if (change.how == StateChanges::Updated && !content.updated)
-    return "holds elements of " + name + " that no optimizer has updated";
-  if (!memory.context.changes.isKnown())
+  if (!memory.context.changes.isKnown() && change.how != StateChanges::Updated)
     return {}; // a plan by hand that says nothing of the rest
-  const std::string &held = memory.values().name(content.value);
-  if (change.how == StateChanges::Counted && content.value != change.value)
-    return ", which counts updates, holds " + held;
-  if (change.how == StateChanges::Kept && content.updated)
-    return "holds elements of " + name + " that an optimizer has updated, which the reference program does not";
   if (content.ownOfRank && !memory.context.changes.isOwnOfRank(piece.variable))
     return "holds elements of " + name + " that are not the same on all ranks";
   if (change.how == StateChanges::Pending)
@@ -63,8 +54,9 @@ std::string wrongIn(const RankMemory &memory, const Piece &piece, const Content 
   if (mayBeUnknown && mayBe(content.value, change.value))
     return {};
   if (content.value != change.value || content.valueByte != piece.byte)
-    return "holds " + held + " from its byte " + std::to_string(content.valueByte) + " on, not " + name +
-           " from its byte " + std::to_string(piece.byte) + " on, as the reference program leaves it";
+    return "holds " + memory.values().name(content.value) + " from its byte " + std::to_string(content.valueByte) +
+           " on, not " + memory.values().name(change.value) + " from its byte " + std::to_string(piece.byte) +
+           " on, as the reference program leaves it";
   return {};
 }
 
@@ -90,7 +82,7 @@ void requirePadding(RankMemory &memory, uint32_t index, uint64_t first, uint64_t
       return "has zeros between variables " + absent;
     Values &values = memory.values();
     const bool isUnknown = content.value == Values::unknown && !memory.followsAll();
-    if (isUnknown || content.value == values.padding() || content.value == values.zero())
+    if (isUnknown || values.isPadding(content.value) || content.value == values.zero())
       return {};
     return "holds " + values.name(content.value) + " between variables, where zeros are";
   });

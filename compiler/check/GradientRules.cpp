@@ -89,20 +89,48 @@ std::string checkPartialGradient(const RankMemory &memory, const OperandSegment 
   return {};
 }
 
-/// What a command copied to where an update is made: parts of variables, and what lies between the members of a bucket.
-/// Counted from the first byte of the operand's buffer.
-std::vector<Member> copiedMembers(RankMemory &memory, const proto::Operand &operand, uint64_t skip, uint64_t bytes,
-                                  uint64_t microbatch) {
-  std::vector<Member> members;
+/// Whether nothing is known of what another rank than the first of its role has there. The first has met the command.
+bool isUnfollowed(const RankMemory &memory, const OperandSegment &segment) {
+  return !memory.followsAll() && segment.value == Values::unknown && segment.contributions.empty();
+}
+
+/// What lies in bytes of an update's operand, or in its buffer when a run begins where that is not followed.
+std::vector<OperandSegment> foundIn(RankMemory &memory, const proto::Operand &operand, uint64_t skip, uint64_t bytes,
+                                    uint64_t microbatch) {
+  if (memory.isFollowed(memory.rangeOf(operand, microbatch)))
+    return memory.segmentsOf(operand, skip, bytes, microbatch);
   const uint64_t first = memory.offsetIn(operand) + skip;
-  for (const OperandSegment &segment : memory.segmentsOf(operand, skip, bytes, microbatch)) {
-    if (segment.value == memory.values().padding() || (segment.value == Values::unknown && !memory.followsAll()))
+  std::vector<OperandSegment> segments;
+  uint64_t end = 0;
+  const auto pad = [&](uint64_t to) {
+    if (end < to)
+      segments.push_back({end, to, {}, memory.values().padding()});
+  };
+  for (const Member &member : Layout(memory.plan(), memory.bufferOf(operand), memory.rank).within(first, bytes)) {
+    pad(member.begin - first);
+    end = member.end - first;
+    segments.push_back({member.begin - first, end, {}, memory.values().variable(member.variable), member.firstByte});
+  }
+  pad(bytes);
+  return segments;
+}
+
+/// The parameters that an update finds in its operand, and the parts of them; counted from the operand's first byte.
+std::vector<Member> parametersIn(RankMemory &memory, const proto::Operand &operand, size_t index) {
+  const Values &values = memory.values();
+  std::vector<Member> members;
+  for (const OperandSegment &segment :
+       foundIn(memory, operand, 0, byteCount(operand), memory.instance(index).microbatch)) {
+    if (isUnfollowed(memory, segment) || values.isPadding(segment.value))
       continue;
-    const std::optional<uint32_t> variable = memory.values().variableIn(segment.value);
-    if (!variable)
-      throw Mismatch{"its operand in " + memory.nameOf(operand.buffer()) + " holds " +
-                     memory.values().name(segment.value) + ", neither a parameter nor state"};
-    Member next{*variable, first + segment.begin, first + segment.end, segment.valueByte};
+    const auto held = values.heldIn(segment.value);
+    if (held && held->version == Values::Version::Updated)
+      memory.refuse("coverage", index,
+                    "updates parameter " + variableName(memory, held->variable) + " a second time in one step");
+    if (!held || held->version != Values::Version::Old)
+      throw Mismatch{"its operand in " + memory.nameOf(operand.buffer()) + " holds " + values.name(segment.value) +
+                     ", neither a parameter nor state"};
+    Member next{held->variable, segment.begin, segment.end, segment.valueByte};
     if (!members.empty() && members.back().variable == next.variable && members.back().end == next.begin &&
         members.back().firstByte + (next.begin - members.back().begin) == next.firstByte)
       members.back().end = next.end;
@@ -112,36 +140,25 @@ std::vector<Member> copiedMembers(RankMemory &memory, const proto::Operand &oper
   return members;
 }
 
-/// Whether an operand lies in a buffer that holds no state by itself.
-bool isCopied(const RankMemory &memory, const proto::Operand &operand) {
-  const proto::Buffer &buffer = memory.bufferOf(operand);
-  return !buffer.has_variable() && !buffer.has_bucket();
-}
-
-/// The variables that bytes of an update's operand hold, counted from the first byte of its buffer.
-std::vector<Member> membersIn(RankMemory &memory, const proto::Operand &operand, uint64_t skip, uint64_t bytes,
-                              uint64_t microbatch) {
-  if (isCopied(memory, operand))
-    return copiedMembers(memory, operand, skip, bytes, microbatch);
-  return Layout(memory.plan(), memory.bufferOf(operand), memory.rank).within(memory.offsetIn(operand) + skip, bytes);
-}
-
-/// An optimizer's state lies as its parameter does.
-void requireState(RankMemory &memory, const proto::Operand &operand, uint32_t variable, const Member &parameter,
-                  uint64_t skip, uint64_t microbatch) {
-  const uint64_t begin = memory.offsetIn(operand) + skip, bytes = parameter.end - parameter.begin;
-  uint64_t found = 0;
-  for (const Member &member : membersIn(memory, operand, skip, bytes, microbatch))
-    if (member.variable == variable && member.firstByte + begin == parameter.firstByte + member.begin)
-      found += member.end - member.begin;
-  if (!memory.followsAll() && isCopied(memory, operand)) { // of slices that copies bring, not all are followed
-    found += bytes;
-    for (const OperandSegment &segment : memory.segmentsOf(operand, skip, bytes, microbatch))
-      found -= segment.value == Values::unknown ? 0 : segment.end - segment.begin;
+/// An update takes the old value of its parameter's state, and of its pending gradient, where the parameter's elements
+/// are.
+void requireOld(RankMemory &memory, size_t operand, uint32_t variable, const Member &parameter, size_t index) {
+  const proto::Operand &own = memory.instance(index).command->kernel().operands(int(operand));
+  const Values &values = memory.values();
+  const uint32_t expected = memory.values().variable(variable);
+  const auto text = [&](uint32_t value, uint64_t byte) {
+    return values.name(value) + " from its byte " + std::to_string(byte) + " on";
+  };
+  for (const OperandSegment &segment :
+       foundIn(memory, own, parameter.begin, parameter.end - parameter.begin, memory.instance(index).microbatch)) {
+    const uint64_t byte = parameter.firstByte + segment.begin;
+    const bool isOld = segment.value == expected && segment.valueByte == byte && segment.contributions.empty();
+    if (!isOld && !isUnfollowed(memory, segment))
+      memory.refuse(operand == kernels::KernelRow::gradient ? "coverage" : "meaning", index,
+                    "its operand in " + memory.nameOf(own.buffer()) + " holds " +
+                        text(segment.value, segment.valueByte) + ", but the update of " +
+                        variableName(memory, parameter.variable) + " takes " + text(expected, byte));
   }
-  if (found != bytes)
-    throw Mismatch{"its operand in " + memory.nameOf(operand.buffer()) + " does not hold " +
-                   variableName(memory, variable) + " where it updates " + variableName(memory, parameter.variable)};
 }
 
 /// Where what becomes of one element depends on all others, an update is of all elements of one variable.
@@ -160,35 +177,6 @@ void requireWhole(const RankMemory &memory, const proto::Command &command, const
                    " takes norms of a parameter, which is whole and alone in a call"};
 }
 
-/// A delayed update is of what the step before has left.
-void requirePending(RankMemory &memory, uint32_t variable, const Member &parameter, uint64_t skip, size_t index) {
-  const Instance &instance = memory.instance(index);
-  const proto::Operand &gradient = instance.command->kernel().operands(int(kernels::KernelRow::gradient));
-  const uint32_t expected = memory.values().variable(variable);
-  for (const OperandSegment &segment :
-       memory.segmentsOf(gradient, skip, parameter.end - parameter.begin, instance.microbatch)) {
-    const bool isUnfollowed = !memory.followsAll() && segment.value == Values::unknown && segment.contributions.empty();
-    const bool isPending = segment.contributions.empty() && segment.value == expected &&
-                           segment.valueByte == parameter.firstByte + segment.begin;
-    if (!isUnfollowed && !isPending)
-      memory.refuse("coverage", index,
-                    "the gradient of " + variableName(memory, parameter.variable) + " in " +
-                        memory.nameOf(gradient.buffer()) + " is not that of the step before, " +
-                        variableName(memory, variable) +
-                        (segment.contributions.empty() ? "" : ": it is a sum of this step's"));
-  }
-}
-
-/// What stands for an update's factor where it has the constant 1: the factor of a run without the tail, which is 1;
-/// or, before the tail of a run with it, something that the tail makes good.
-Meaning::Factor factorOf(const RankMemory &memory, const Instance &instance) {
-  const RoleContext &context = memory.context;
-  if (context.one)
-    return *context.one;
-  const bool isBeforeTail = context.program.has_tail() && !context.isInTail(instance.call);
-  return {isBeforeTail ? Meaning::Factor::Undone : Meaning::Factor::Refused};
-}
-
 /// Where several stages add to a tied parameter, a rank that has them all adds its parts one after another, each over
 /// all micro-batches; or ranks' parts are added up at the end. One stage adds them up in each micro-batch.
 void requireOneSum(const RankMemory &memory, const OperandSegment &segment, uint32_t variable, size_t index) {
@@ -205,40 +193,36 @@ void requireOneSum(const RankMemory &memory, const OperandSegment &segment, uint
 } // namespace
 
 void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_t index) {
-  const proto::Command &command = *memory.instance(index).command;
-  const auto &operands = command.kernel().operands();
+  const Instance &instance = memory.instance(index);
+  const RoleContext &context = memory.context;
+  const auto &operands = instance.command->kernel().operands();
   using Row = kernels::KernelRow;
-  const proto::Operand &parameter = operands[Row::parameter], &gradient = operands[Row::gradient];
-  const uint64_t microbatch = memory.instance(index).microbatch;
-  const uint64_t begin = memory.offsetIn(parameter);
-  const Meaning::Factor factor = factorOf(memory, memory.instance(index));
-  const std::vector<Member> members = membersIn(memory, parameter, 0, byteCount(parameter), microbatch);
-  requireWhole(memory, command, members);
+  const proto::Operand &gradient = operands[Row::gradient];
+  const bool mayTakeOne = context.program.has_tail() && !context.isInTail(instance.call);
+  const std::vector<Member> members = parametersIn(memory, operands[Row::parameter], index);
+  requireWhole(memory, *instance.command, members);
   for (const Member &member : members) {
-    const uint64_t skip = member.begin - begin, bytes = member.end - member.begin;
-    const Meaning::Update update = memory.context.meaning.requireUpdate(command, member.variable, values, factor);
-    if (update.isUndone)
-      memory.context.messages.undone.insert({memory.context.index, index});
+    const Meaning::Update update =
+        context.meaning.requireUpdate(*instance.command, member.variable, values, mayTakeOne);
+    if (update.oneFor && update.oneFor != context.one)
+      context.messages.byOne.insert({context.index, index});
     for (size_t i = 0; i < update.state.size() && Row::state + i < size_t(operands.size()); ++i)
-      requireState(memory, operands[int(Row::state + i)], update.state[i], member, skip, microbatch);
-    for (const OperandSegment &segment : memory.segmentsOf(parameter, skip, bytes, microbatch))
-      if (segment.updated)
-        memory.refuse("coverage", index,
-                      "updates parameter " + variableName(memory, member.variable) + " a second time in one step");
+      requireOld(memory, Row::state + i, update.state[i], member, index);
     if (update.pending) {
-      requirePending(memory, *update.pending, member, skip, index);
+      requireOld(memory, Row::gradient, *update.pending, member, index);
       continue;
     }
-    for (const OperandSegment &segment : memory.segmentsOf(gradient, skip, bytes, microbatch))
-      if (!memory.followsAll() && segment.value == Values::unknown && segment.contributions.empty())
-        continue; // a copy of what is not followed; the first rank of the role has met it
-      else if (const std::string why = checkGradient(memory, segment, {update.added, member.firstByte + segment.begin});
-               !why.empty())
+    for (const OperandSegment &segment :
+         memory.segmentsOf(gradient, member.begin, member.end - member.begin, instance.microbatch)) {
+      if (isUnfollowed(memory, segment))
+        continue;
+      if (const std::string why = checkGradient(memory, segment, {update.added, member.firstByte + segment.begin});
+          !why.empty())
         memory.refuse("coverage", index,
                       "the gradient of " + variableName(memory, member.variable) + " in " +
                           memory.nameOf(gradient.buffer()) + " " + why);
-      else
-        requireOneSum(memory, segment, member.variable, index);
+      requireOneSum(memory, segment, member.variable, index);
+    }
   }
 }
 
@@ -249,12 +233,12 @@ void requireSummed(RankMemory &memory, const proto::Operand &gradient, size_t in
         memory.refuse("coverage", index,
                       "squares a gradient that holds micro-batch " + std::to_string(one.microbatch) +
                           " of this rank alone; it was not summed over the ranks, or this rank added to the sum");
-    const std::optional<uint32_t> variable = memory.values().variableIn(segment.value);
-    if (!memory.followsAll() || segment.contributions.empty() || !variable)
+    const auto held = memory.values().heldIn(segment.value);
+    if (!memory.followsAll() || segment.contributions.empty() || !held || held->variable == Values::noVariable)
       continue;
-    const uint32_t added = memory.context.meaning.contributionTo(*variable);
+    const uint32_t added = memory.context.meaning.contributionTo(held->variable);
     if (const std::string why = checkGradient(memory, segment, {added, segment.valueByte}); !why.empty())
-      memory.refuse("coverage", index, "squares " + variableName(memory, *variable) + ", which " + why);
+      memory.refuse("coverage", index, "squares " + variableName(memory, held->variable) + ", which " + why);
   }
 }
 
@@ -263,7 +247,7 @@ std::string whyNotPending(const RankMemory &memory, const Content &content, uint
     return {}; // as of an update
   const Meaning &meaning = memory.context.meaning;
   const uint32_t added = meaning.gradientOf(meaning.delays().gradientIn(variable).value());
-  const OperandSegment segment{0, 0, content.contributions, false, content.value, content.valueByte};
+  const OperandSegment segment{0, 0, content.contributions, content.value, content.valueByte};
   return checkGradient(memory, segment, {added, byte});
 }
 

@@ -86,20 +86,6 @@ void requireCommand(RankMemory &memory, std::span<const uint32_t> held, size_t i
       requireSlices(memory, part, index);
 }
 
-/// A step computes with the parameters and the state that it begins with: in the reference program nothing reads what
-/// an update has written. Copies and gathers bring it to where the next step finds it.
-void requireOld(RankMemory &memory, const std::vector<Effect> &effects, size_t index) {
-  const Instance &instance = memory.instance(index);
-  if (!memory.context.changes.isKnown() || isOptimizer(*instance.command))
-    return;
-  for (const Effect &effect : effects)
-    if (effect.reads &&
-        std::ranges::any_of(memory.segmentsOf(*effect.operand, instance.microbatch), &OperandSegment::updated))
-      memory.refuse("value", index,
-                    "reads elements in " + memory.nameOf(effect.operand->buffer()) +
-                        " that an optimizer has updated; the reference program computes with those of before");
-}
-
 /// What an operand of a kernel holds: a value whole, of its own element type, or parts of values.
 uint32_t wholeValue(const RankMemory &memory, const proto::Operand &operand, uint32_t held) {
   const ValueType &type = memory.values().type(held);
@@ -132,8 +118,6 @@ std::vector<Meaning::Result> requireMeaning(RankMemory &memory, const std::vecto
   }
   try {
     requireCommand(memory, held, index);
-    if (command.has_kernel())
-      requireOld(memory, effects, index);
     if (command.has_kernel())
       requireKnown(memory, command, effects, held);
     if (command.has_kernel())

@@ -71,8 +71,8 @@ std::vector<OperandSegment> RankMemory::segmentsOf(const proto::Operand &operand
   if (isFollowed(range))
     shadows_[range.arena].over(first, first + bytes, [&](uint64_t begin, Segment &segment) {
       const Content &content = segment.content;
-      segments.push_back({begin - first, segment.end - first, content.contributions, content.updated, content.value,
-                          content.valueByte, content.ownOfRank});
+      segments.push_back({begin - first, segment.end - first, content.contributions, content.value, content.valueByte,
+                          content.ownOfRank});
       // What the micro-batch before has made of it is what this one finds there.
       if (uint32_t &value = segments.back().value; carried && content.generation == microbatch && microbatch > 0)
         value = value == values().storedIn(bufferOf(operand).variable())

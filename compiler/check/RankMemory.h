@@ -36,7 +36,6 @@ struct Range {
 struct OperandSegment {
   uint64_t begin, end;
   std::vector<Contribution> contributions = {};
-  bool updated = false;
   uint32_t value = Values::unknown;
   uint64_t valueByte = 0; ///< where it begins in the value
   bool ownOfRank = false; ///< not the same on all ranks (Distribution.h)
@@ -69,7 +68,7 @@ struct Messages {
   std::map<std::pair<Step, size_t>, Scattered> sentOfAll;
   /// Updates that took 1 for a factor that may be another. Of other ranks than the first of a role not all scalars are
   /// followed; they run the same commands.
-  std::set<Step> undone;
+  std::set<Step> byOne;
 };
 
 class RankMemory;
@@ -85,7 +84,7 @@ struct RoleContext {
   uint32_t index;                                           ///< of the role
   const proto::Program &program;
   const RoleSchedule &schedule;
-  const std::optional<Meaning::Factor> &one; ///< the factor that is 1, so that the program's tail does not run
+  const std::optional<uint32_t> one; ///< the factor of gradients that is 1, so that the program's tail does not run
 
   const proto::Role &role() const { return plan.roles(int(index)); }
   const Timeline &timeline() const { return joint.timelines[index]; }

@@ -57,7 +57,7 @@ void RankReplay::countUnknown(const std::vector<std::vector<OperandSegment>> &wr
   uint64_t bytes = 0;
   for (const std::vector<OperandSegment> &segments : written)
     for (const OperandSegment &segment : segments)
-      bytes += segment.value == Values::unknown && !segment.updated ? segment.end - segment.begin : 0;
+      bytes += segment.value == Values::unknown ? segment.end - segment.begin : 0;
   if (bytes > 0 && isWhole())
     memory_.context.meaning.addUnknown(*memory_.instance(index).command, bytes);
 }

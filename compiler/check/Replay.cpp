@@ -234,8 +234,8 @@ const proto::Program *programOf(const proto::Role &role, const std::string &name
 
 } // namespace
 
-std::optional<Meaning::Factor> replay(const proto::Plan &plan, Meaning &meaning, const std::string &program,
-                                      const JointTimeline &joint, const std::optional<Meaning::Factor> &one) {
+std::optional<uint32_t> replay(const proto::Plan &plan, Meaning &meaning, const std::string &program,
+                               const JointTimeline &joint, std::optional<uint32_t> one) {
   const StateChanges changes(plan, meaning.values(), program);
   Messages messages;
   std::vector<RoleSchedule> schedules;
@@ -259,7 +259,7 @@ std::optional<Meaning::Factor> replay(const proto::Plan &plan, Meaning &meaning,
   });
   for (auto step = joint.order.begin(); step != tail; ++step)
     replays[step->role].execute(step->instance);
-  const std::optional<Meaning::Factor> factor = one ? one : requireFactor(memories);
+  const std::optional<uint32_t> factor = one ? one : requireFactor(memories);
   for (auto step = tail; step != joint.order.end(); ++step)
     replays[step->role].execute(step->instance);
   requireEffects(plan, program, replays);

@@ -35,7 +35,6 @@ struct Content {
   uint32_t buffer = UINT32_MAX;
   uint64_t generation = 0; ///< the micro-batch or call that the value belongs to, as its buffer's scope says
   std::vector<Contribution> contributions; ///< sorted; of what a gradient is the sum
-  bool updated = false;                    ///< by an optimizer in this run
   bool ownOfRank = false;                  ///< not the same on all ranks (Distribution.h)
   uint32_t value = 0;                      ///< of the reference program (Values)
   uint64_t valueByte = 0;                  ///< of that value, or of what was added, where this begins

@@ -30,14 +30,14 @@ StateChanges::StateChanges(const proto::Plan &plan, Values &values, const std::s
       own_.insert(op.variables(0));
   for (const proto::Variable &variable : plan.variables()) // what plans by hand say instead
     if (program == "step" && variable.kind() == proto::Variable::GRADIENT && variable.has_of())
-      changes_[variable.of()] = {Updated, values.variable(variable.of())};
+      changes_[variable.of()] = {Updated, values.variable(variable.of(), Values::Version::Updated)};
 }
 
 void StateChanges::add(const proto::ReferenceOp &op) {
   if (isOptimizer(op)) {
     for (uint32_t variable : op.variables())
       if (plan_.variables(int(variable)).kind() != proto::Variable::GRADIENT && !delays_.gradientIn(variable))
-        changes_[variable] = {Updated, values_.variable(variable)};
+        changes_[variable] = {Updated, values_.variable(variable, Values::Version::Updated)};
     return;
   }
   if (op.variables_size() == 0)
@@ -45,7 +45,7 @@ void StateChanges::add(const proto::ReferenceOp &op) {
   const uint32_t variable = op.variables(0);
   const uint32_t own = values_.variable(variable);
   if (op.op() == "train.increment")
-    changes_[variable] = {Counted, values_.incremented(own)};
+    changes_[variable] = {Updated, values_.incremented(own)};
   else if (op.op() == "train.update_average")
     changes_[variable] = {Averaged, own};
   else if (op.op() == "train.accumulate")

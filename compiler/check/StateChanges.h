@@ -21,8 +21,7 @@ public:
 
   enum How {
     Kept,
-    Updated,     ///< by an optimizer
-    Counted,     ///< an update, by a counter
+    Updated,     ///< by an optimizer, or by a counter of updates
     Averaged,    ///< a running statistic, of each rank's own micro-batches
     Carried,     ///< a buffer, by each of a rank's own micro-batches for its next one
     Accumulated, ///< a sum over micro-batches

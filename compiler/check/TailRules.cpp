@@ -22,7 +22,7 @@ void requireThere(RankMemory &memory, const proto::Operand &asked, const std::st
   });
 }
 
-std::optional<Meaning::Factor> factorOf(RankMemory &memory) {
+uint32_t factorOf(RankMemory &memory) {
   const proto::Operand &asked = memory.context.program.tail().unless_one();
   const std::string what = "program " + memory.context.program.name() + ": what its tail asks for in " +
                            memory.nameOf(asked.buffer()) + " of role " + memory.role().name();
@@ -31,27 +31,26 @@ std::optional<Meaning::Factor> factorOf(RankMemory &memory) {
   const proto::DType dtype = memory.values().type(value).dtype;
   if (dtype != proto::DTYPE_UNSPECIFIED && dtype != asked.dtype())
     throw Refusal{"meaning", what + " is " + memory.values().name(value) + " in another type than it has"};
-  if (const std::optional<Meaning::Factor> factor = memory.context.meaning.factorIn(value))
-    return factor;
-  if (value == Values::unknown && !memory.context.meaning.isClosed())
-    return Meaning::Factor{Meaning::Factor::Right};
+  const bool mayBeAny = value == Values::unknown && !memory.context.meaning.isClosed();
+  if (mayBeAny || memory.context.meaning.isFactor(value))
+    return value;
   throw Refusal{"meaning", what + " is " + memory.values().name(value) +
                                ", by which no update of the reference program multiplies its gradient"};
 }
 
 } // namespace
 
-std::optional<Meaning::Factor> requireFactor(const std::vector<std::unique_ptr<RankMemory>> &memories) {
-  std::optional<Meaning::Factor> factor;
+std::optional<uint32_t> requireFactor(const std::vector<std::unique_ptr<RankMemory>> &memories) {
+  std::optional<uint32_t> factor;
   for (const std::unique_ptr<RankMemory> &memory : memories) {
     if (!memory->context.program.has_tail())
       continue;
-    const std::optional<Meaning::Factor> own = factorOf(*memory);
-    if (factor && factor->value != own->value)
+    const uint32_t own = factorOf(*memory);
+    if (factor && *factor != own)
       throw Refusal{"meaning", "program " + memory->context.program.name() + ": the tail of role " +
-                                   memory->role().name() + " asks for " + memory->values().name(own->value) +
+                                   memory->role().name() + " asks for " + memory->values().name(own) +
                                    ", that of role " + memories.front()->role().name() + " for " +
-                                   memory->values().name(factor->value)};
+                                   memory->values().name(*factor)};
     factor = own;
   }
   return factor;

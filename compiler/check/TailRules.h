@@ -2,8 +2,8 @@
 #pragma once
 
 #include "compiler/check/RankMemory.h"
-#include "compiler/check/meaning/Meaning.h"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -13,6 +13,6 @@ namespace ds::check {
 /// The factor of gradients that the tail of a program asks for, when all calls before have ended; nothing where the
 /// program has no tail. Refuses ("value", "meaning") what is not there, is not alike on all ranks, or is no factor by
 /// which the reference program's updates multiply their gradients. `memories`: of the first rank of each role.
-std::optional<Meaning::Factor> requireFactor(const std::vector<std::unique_ptr<RankMemory>> &memories);
+std::optional<uint32_t> requireFactor(const std::vector<std::unique_ptr<RankMemory>> &memories);
 
 } // namespace ds::check

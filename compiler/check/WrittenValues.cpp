@@ -63,12 +63,13 @@ std::vector<std::vector<OperandSegment>> received(const RankMemory &memory, size
   return targets;
 }
 
-/// The parameter, or its state, stays what it is.
-std::vector<OperandSegment> updated(std::vector<OperandSegment> segments) {
-  for (OperandSegment &segment : segments) {
-    segment.contributions.clear();
-    segment.updated = true;
-  }
+/// What an update leaves of a parameter or of its state.
+std::vector<OperandSegment> updated(const RankMemory &memory, std::vector<OperandSegment> segments, size_t index) {
+  using Version = Values::Version;
+  const bool isByOne = memory.context.messages.byOne.contains({memory.context.index, index});
+  for (OperandSegment &segment : segments)
+    if (const auto held = memory.values().heldIn(segment.value))
+      segment.value = memory.values().variable(held->variable, isByOne ? Version::ByOne : Version::Updated);
   return segments;
 }
 
@@ -96,7 +97,6 @@ std::vector<OperandSegment> converted(RankMemory &memory, const proto::KernelCom
     segment.begin = segment.begin / from * to;
     segment.end = segment.end / from * to;
     segment.valueByte = segment.valueByte / from * to;
-    segment.updated = false;
     const proto::DType dtype = memory.values().type(segment.value).dtype;
     if (dtype != proto::DTYPE_UNSPECIFIED && dtype != kernel.operands(0).dtype()) // read as what it is not
       segment.value = Values::other;
@@ -262,10 +262,8 @@ std::vector<OperandSegment> resultOf(RankMemory &memory, const proto::Operand &t
     return memory.isFollowed(memory.rangeOf(command.copy().source(), instance.microbatch))
                ? memory.segmentsOf(command.copy().source(), 0, byteCount(target), instance.microbatch)
                : std::vector<OperandSegment>{{0, byteCount(target)}};
-  if (isOptimizer(command) && memory.context.messages.undone.contains({memory.context.index, index}))
-    return {{0, byteCount(target), {}, false, memory.values().undone()}};
   if (isOptimizer(command))
-    return updated(memory.segmentsOf(target, instance.microbatch));
+    return updated(memory, memory.segmentsOf(target, instance.microbatch), index);
   if (const auto sums = result.added == Values::unknown ? copyOrSumOfSums(memory, index) : std::nullopt)
     return *sums;
   if (result.value == Values::other && copiesBytes(command)) // parts of several values
@@ -277,7 +275,7 @@ std::vector<OperandSegment> resultOf(RankMemory &memory, const proto::Operand &t
   const proto::Buffer &buffer = memory.bufferOf(target);
   if (command.has_kernel() && (holdsSums(buffer) || memory.context.meaning.delays().lieIn(memory.plan(), buffer)))
     return contributedTo(memory, target, effects, result, index);
-  return {{0, byteCount(target), {}, false, result.value}};
+  return {{0, byteCount(target), {}, result.value}};
 }
 
 } // namespace
@@ -306,7 +304,7 @@ std::optional<Scattered> scatteredIn(RankMemory &memory, const proto::Operand &o
     return one.contributions.empty() && one.value == memory.values().zero();
   };
   if (std::ranges::all_of(own, isZero))
-    return Scattered{{{0, all, {}, false, memory.values().zero()}}, communicator};
+    return Scattered{{{0, all, {}, memory.values().zero()}}, communicator};
   return std::nullopt;
 }
 
@@ -327,7 +325,7 @@ std::vector<OperandSegment> sumOf(const std::vector<OperandSegment> &a, const st
         continue;
       const bool isOfY = x.contributions.empty() && !y.contributions.empty(); // x may be zeros
       const OperandSegment &one = isOfY ? y : x;
-      OperandSegment segment{begin, end, y.contributions, false, one.value, one.valueByte + begin - one.begin};
+      OperandSegment segment{begin, end, y.contributions, one.value, one.valueByte + begin - one.begin};
       for (const Contribution &added : x.contributions)
         add(segment.contributions, added);
       result.push_back(std::move(segment));

@@ -293,7 +293,7 @@ def comes_after_its_update(role):
 
 
 @pytest.mark.parametrize("edit, sentence", [
-    (comes_after_its_update, "that an optimizer has updated; the reference program computes with those of before"), (of_this_steps_gradient, "(coverage)"), (stored_before_it_is_read, "(coverage)"), (of_another_parameter, "(coverage)"), (with_this_steps_scalars, "(meaning)"), (not_kept_for_the_next_step, "(coverage)"), (taken_while_it_is_read, "(race)"),
+    (comes_after_its_update, " after its update, but "), (of_this_steps_gradient, "(coverage)"), (stored_before_it_is_read, "(coverage)"), (of_another_parameter, "(coverage)"), (with_this_steps_scalars, "(meaning)"), (not_kept_for_the_next_step, "(coverage)"), (taken_while_it_is_read, "(race)"),
     (updated_before_the_parameter_has_gone, "(race)")], ids=lambda case: getattr(case, "__name__", ""))
 def test_planted_defects_are_refused(tools, tmp_path, planted, edit, sentence):
     tools("ds-opt", "verify", planted)

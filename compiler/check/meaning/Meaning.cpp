@@ -7,6 +7,7 @@
 #include "compiler/check/schedule/Effects.h"
 #include "kernels/KernelRows.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -92,7 +93,7 @@ std::vector<Meaning::Result> Meaning::resultsOf(const proto::Command &command, s
 }
 
 Meaning::Update Meaning::requireUpdate(const proto::Command &command, uint32_t parameter,
-                                       std::span<const uint32_t> held, const Factor &one) {
+                                       std::span<const uint32_t> held, bool mayTakeOne) {
   if (plan_.reference().ops_size() == 0)
     return {}; // by hand
   const std::string &name = plan_.variables(int(parameter)).name();
@@ -101,14 +102,14 @@ Meaning::Update Meaning::requireUpdate(const proto::Command &command, uint32_t p
   const auto updates = updates_.find(parameter);
   for (size_t u = 0; updates != updates_.end() && u < updates->second.size(); ++u)
     if (runs(command.kernel(), *updates->second[u]))
-      return updateOf(command, parameter, *updates->second[u], held, one);
+      return updateOf(command, parameter, *updates->second[u], held, mayTakeOne);
   throw Mismatch{"the reference program has no " + command.kernel().kernel() + " of " + name};
 }
 
 /// An update has its op's settings and scalars. Its operands that hold variables are of their types; that they hold the
 /// same elements of them is asked byte by byte (GradientRules.h).
 Meaning::Update Meaning::updateOf(const proto::Command &command, uint32_t parameter, const proto::ReferenceOp &op,
-                                  std::span<const uint32_t> held, const Factor &one) {
+                                  std::span<const uint32_t> held, bool mayTakeOne) {
   const proto::KernelCommand &kernel = command.kernel();
   const std::string &name = plan_.variables(int(parameter)).name();
   requireAttributes(plan_, kernel, op);
@@ -125,7 +126,7 @@ Meaning::Update Meaning::updateOf(const proto::Command &command, uint32_t parame
       throw Mismatch{"operand " + std::to_string(i) + " has another element type than " + name};
   }
   Update update;
-  update.isUndone = requireScalars(kernel, parameter, op, held.subspan(size_t(variables)), one);
+  update.oneFor = requireScalars(kernel, parameter, op, held.subspan(size_t(variables)), mayTakeOne);
   for (uint32_t variable : op.variables())
     if (plan_.variables(int(variable)).kind() == proto::Variable::GRADIENT)
       update.added = contributionTo(variable);
@@ -136,32 +137,29 @@ Meaning::Update Meaning::updateOf(const proto::Command &command, uint32_t parame
   return update;
 }
 
-/// Whether the update takes 1 for the factor of its gradient, and is undone by that.
-bool Meaning::requireScalars(const proto::KernelCommand &kernel, uint32_t parameter, const proto::ReferenceOp &op,
-                             std::span<const uint32_t> held, const Factor &one) {
-  bool isUndone = false;
+/// The factor of its gradient in whose place the update takes 1, if it does.
+std::optional<uint32_t> Meaning::requireScalars(const proto::KernelCommand &kernel, uint32_t parameter,
+                                                const proto::ReferenceOp &op, std::span<const uint32_t> held,
+                                                bool mayTakeOne) {
+  std::optional<uint32_t> oneFor;
   for (int i = 0; i < op.operands_size(); ++i) {
     const uint32_t scalar = held[size_t(i)], expected = values_.of(op.operands(i));
     if (mayBe(scalar, expected))
       continue;
-    const bool isRight = one.use == Factor::Right && one.value == expected;
-    const bool mayBeOne = i == clipOperandOf(op) && (isRight || one.use == Factor::Undone) &&
-                          scalar == values_.constant(1, values_.type(expected).dtype);
-    if (!mayBeOne)
+    if (!mayTakeOne || i != clipOperandOf(op) || scalar != values_.constant(1, values_.type(expected).dtype))
       throw Mismatch{"operand " + std::to_string(kernel.operands_size() - op.operands_size() + i) + " holds " +
                      values_.name(scalar) + ", but the update of " + plan_.variables(int(parameter)).name() +
                      " takes " + values_.name(expected)};
-    isUndone |= one.use == Factor::Undone;
+    oneFor = expected;
   }
-  return isUndone;
+  return oneFor;
 }
 
-std::optional<Meaning::Factor> Meaning::factorIn(uint32_t value) const {
-  for (const proto::ReferenceOp &op : plan_.reference().ops())
-    if (isOptimizer(op) && clipOperandOf(op) < op.operands_size() && value > Values::other &&
-        value == values_.of(op.operands(clipOperandOf(op))))
-      return Factor{Factor::Right, value};
-  return std::nullopt;
+bool Meaning::isFactor(uint32_t value) const {
+  return value > Values::other && std::ranges::any_of(plan_.reference().ops(), [&](const proto::ReferenceOp &op) {
+           return isOptimizer(op) && clipOperandOf(op) < op.operands_size() &&
+                  value == values_.of(op.operands(clipOperandOf(op)));
+         });
 }
 
 uint32_t Meaning::gradientOf(uint32_t variable) const {

@@ -51,17 +51,7 @@ public:
     uint32_t added = Values::unknown; ///< what each micro-batch adds to the gradient
     std::optional<uint32_t> pending;  ///< the variable with the gradient of the step before, if it is of that
     std::vector<uint32_t> state;      ///< variables, in the order of the kernel's operands from KernelRow::state on
-    bool isUndone = false;            ///< it took 1 for the factor of its gradient (Factor::Undone)
-  };
-  /// The factor of gradients, where an update has the constant 1 in its place.
-  struct Factor {
-    enum Use {
-      Refused,
-      Right, ///< the factor is 1 in this run
-      Undone ///< what the update writes is none of the reference program's values
-    };
-    Use use = Refused;
-    uint32_t value = Values::unknown; ///< Right: which one is 1; of others nothing is known
+    std::optional<uint32_t> oneFor;   ///< the factor of its gradient in whose place it takes the constant 1
   };
   /// What each micro-batch adds to a gradient, or to that of a parameter; unknown where nothing updates by it.
   uint32_t gradientOf(uint32_t variable) const;
@@ -70,19 +60,20 @@ public:
   /// What one micro-batch adds to (or stores in) a variable; unknown where the reference program does not say.
   uint32_t contributionTo(uint32_t variable) const;
   /// Throws Mismatch unless an optimizer's update of a parameter has the settings and scalars of its reference op.
+  /// `mayTakeOne`: or the constant 1 for the factor of its gradient.
   Update requireUpdate(const proto::Command &command, uint32_t parameter, std::span<const uint32_t> held,
-                       const Factor &one);
-  /// The factor of gradients that a value is, if it is one of an update's.
-  std::optional<Factor> factorIn(uint32_t value) const;
+                       bool mayTakeOne);
+  /// Whether an update multiplies its gradient by a value.
+  bool isFactor(uint32_t value) const;
 
 private:
   /// Whether an elementwise program is this one instruction.
   static bool isOnly(const proto::KernelCommand &kernel, int64_t opcode, int operands);
   void requireOp(const proto::Command &command, const proto::ReferenceOp &op, std::span<const uint32_t> held) const;
   Update updateOf(const proto::Command &command, uint32_t parameter, const proto::ReferenceOp &op,
-                  std::span<const uint32_t> held, const Factor &one);
-  bool requireScalars(const proto::KernelCommand &kernel, uint32_t parameter, const proto::ReferenceOp &op,
-                      std::span<const uint32_t> held, const Factor &one);
+                  std::span<const uint32_t> held, bool mayTakeOne);
+  std::optional<uint32_t> requireScalars(const proto::KernelCommand &kernel, uint32_t parameter,
+                                         const proto::ReferenceOp &op, std::span<const uint32_t> held, bool mayTakeOne);
   static bool isFusedProduct(const proto::KernelCommand &kernel);
   std::vector<Result> fusedProduct(const proto::Command &command, std::span<const uint32_t> held);
   static bool isLossWithGradient(const proto::KernelCommand &kernel);

@@ -98,6 +98,9 @@ Values::Values(const proto::Plan &plan)
     if (op.op() == "train.accumulate" && plan.variables(int(op.variables(0))).kind() == proto::Variable::GRADIENT)
       numberSum(op);
   }
+  for (const auto &[held, number] : variables_)
+    if (plan.variables(int(held.variable)).kind() != proto::Variable::CONSTANT)
+      held_.try_emplace(number, held);
 }
 
 uint32_t Values::number(const std::string &key, const std::string &name, const ValueType &type) {
@@ -124,35 +127,30 @@ uint32_t Values::constant(double value, proto::DType dtype) {
   return known->second;
 }
 
-uint32_t Values::padding() { return number("padding", "padding", {}); }
-
-uint32_t Values::undone() { return number("undone", "what an update by the factor 1 wrote", {}); }
-
-std::optional<uint32_t> Values::variableIn(uint32_t value) const {
-  for (const auto &[variable, number] : variables_)
-    if (number == value)
-      return variable;
-  return std::nullopt;
-}
-
-uint32_t Values::variable(uint32_t index) {
-  const auto [known, isNew] = variables_.try_emplace(index);
-  if (isNew) {
-    const proto::Variable &variable = plan_.variables(int(index));
-    known->second = variable.kind() == proto::Variable::CONSTANT
-                        ? numberConstant(variable)
-                        : number("variable " + std::to_string(index), variable.name(), typeOf(variable));
-  }
+uint32_t Values::variable(uint32_t index, Version version) {
+  constexpr const char *suffixes[] = {"", " after its update", " after an update by the factor 1"};
+  const auto [known, isNew] = variables_.try_emplace({index, version});
+  if (!isNew)
+    return known->second;
+  const proto::Variable *variable = index == noVariable ? nullptr : &plan_.variables(int(index));
+  if (variable && variable->kind() == proto::Variable::CONSTANT)
+    return known->second = numberConstant(*variable);
+  const std::string suffix = suffixes[size_t(version)];
+  known->second =
+      number("variable " + std::to_string(index) + suffix, (variable ? variable->name() : "padding") + suffix,
+             variable ? typeOf(*variable) : ValueType());
+  held_.try_emplace(known->second, known->first);
   return known->second;
 }
 
 /// Gradients that sum up the same values are one value: those of two biases whose outputs are added, for example.
 void Values::numberSum(const proto::ReferenceOp &accumulate) {
   const uint32_t variable = accumulate.variables(0), added = numbers_[accumulate.operands(0)];
-  const bool isSum = added > other && !variables_.contains(variable); // of this alone
+  const Held sum{variable, Version::Old};
+  const bool isSum = added > other && !variables_.contains(sum); // of this alone
   const proto::Variable &gradient = plan_.variables(int(variable));
-  variables_[variable] = number(isSum ? "sum of " + std::to_string(added) : "variable " + std::to_string(variable),
-                                gradient.name(), typeOf(gradient));
+  variables_[sum] = number(isSum ? "sum of " + std::to_string(added) : "variable " + std::to_string(variable),
+                           gradient.name(), typeOf(gradient));
 }
 
 uint32_t Values::numberConstant(const proto::Variable &variable) {

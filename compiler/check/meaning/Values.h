@@ -35,9 +35,24 @@ public:
   explicit Values(const proto::Plan &plan);
 
   uint32_t of(uint32_t referenceValue) const { return numbers_[referenceValue]; }
-  uint32_t variable(uint32_t index);
-  /// The variable that this is, as a step finds it.
-  std::optional<uint32_t> variableIn(uint32_t value) const;
+  /// What lies in a variable: a step finds the old version, and its update leaves another.
+  enum class Version {
+    Old,
+    Updated,
+    ByOne ///< what an update makes that takes 1 for the factor of its gradient, where that is another
+  };
+  uint32_t variable(uint32_t index, Version version = Version::Old);
+  static constexpr uint32_t noVariable = UINT32_MAX; ///< stands for one where a bucket has none: its padding
+  struct Held {
+    uint32_t variable;
+    Version version;
+    auto operator<=>(const Held &) const = default;
+  };
+  /// The variable that a value is, and in which version.
+  std::optional<Held> heldIn(uint32_t value) const {
+    const auto it = held_.find(value);
+    return it == held_.end() ? std::nullopt : std::optional(it->second);
+  }
   /// What a micro-batch stores in a variable; unknown where it stores nothing.
   uint32_t storedIn(uint32_t variable) const {
     const auto it = stored_.find(variable);
@@ -47,8 +62,8 @@ public:
   /// Of a type; zero is the same in all of them.
   uint32_t constant(double value, proto::DType dtype);
   uint32_t zero() { return constant(0, proto::DTYPE_UNSPECIFIED); }
-  uint32_t padding(); ///< what of a bucket belongs to no variable
-  uint32_t undone();  ///< what an update wrote that took 1 for the factor of its gradient, where that is another
+  uint32_t padding() { return variable(noVariable); }
+  bool isPadding(uint32_t value) const { return heldIn(value) && heldIn(value)->variable == noVariable; }
   uint32_t incremented(uint32_t value);
   /// A value's elements as another type holds them: what train.cast makes of them.
   uint32_t converted(uint32_t value, proto::DType dtype);
@@ -100,7 +115,9 @@ private:
   const proto::Plan &plan_;
   std::map<std::string, uint32_t> known_;                       // by what it is
   std::map<std::pair<uint64_t, int>, uint32_t> constants_;      // by their bits and type
-  std::map<uint32_t, uint32_t> stored_, variables_;             // by variable
+  std::map<uint32_t, uint32_t> stored_;                         // by variable
+  std::map<Held, uint32_t> variables_;                          // by what it is
+  std::map<uint32_t, Held> held_;                               // by number; of constants, which no step changes, none
   std::map<uint32_t, std::pair<uint32_t, uint32_t>> additions_; // by sum: its terms
   std::map<uint32_t, uint32_t> conversions_;                    // by result
   std::map<uint32_t, Repeated> repeated_;                       // by number

@@ -280,7 +280,7 @@ TEST(Check, RefusesASecondUpdate) {
 TEST(Check, RefusesParametersThatAreNotGathered) {
   TwoRanks plan;
   plan.builder.role().mutable_routines(int(plan.update))->mutable_commands()->RemoveLast();
-  EXPECT_FINDING(plan.check(), "coverage", "that no optimizer has updated");
+  EXPECT_FINDING(plan.check(), "coverage", "not b after its update from its byte");
 }
 
 TEST(Check, RefusesAVariableInTwoPlaces) {

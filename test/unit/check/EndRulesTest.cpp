@@ -79,7 +79,7 @@ TEST(EndRules, RefuseWeightsThatAreSummedOnceMore) {
   life.set_birth_command(uint32_t(sum.routine(1, "update").commands_size() - 1));
   life.set_death_routine(4);
   life.set_death_command(life.birth_command());
-  EXPECT_VERDICT(sum, "(c) holds the sum over ranks of c from its byte 0 on");
+  EXPECT_VERDICT(sum, "(c) holds the sum over ranks of c after its update from its byte 0 on");
 }
 
 TEST(EndRules, RefuseAPartThatIsSummedTwice) {
@@ -106,7 +106,8 @@ TEST(EndRules, RefuseAStepThatCountsTwice) {
   Stages twice;
   proto::Routine &update = twice.routine(0, "update");
   *update.add_commands() = update.commands(4);
-  EXPECT_VERDICT(twice, "(step), which counts updates, holds step after an update after an update");
+  EXPECT_VERDICT(twice,
+                 "(step) holds step after an update after an update from its byte 0 on, not step after an update from");
 }
 
 TEST(EndRules, RefuseTheFirstRanksActivation) {

@@ -142,11 +142,11 @@ TEST(Meaning, AccumulatesWhatTheReferenceAccumulates) {
 TEST(Meaning, VerifiesUpdates) {
   Case one(update);
   const uint32_t half = one.meaning.values().constant(0.5, proto::DTYPE_F32);
-  EXPECT_EQ(one.meaning.requireUpdate(one.command, 0, std::vector<uint32_t>{0, 0, half, half, half}, {}).added,
+  EXPECT_EQ(one.meaning.requireUpdate(one.command, 0, std::vector<uint32_t>{0, 0, half, half, half}, false).added,
             one.value(3));
   const auto refusal = [&](uint32_t parameter, std::vector<uint32_t> held) -> std::string {
     try {
-      one.meaning.requireUpdate(one.command, parameter, held, {});
+      one.meaning.requireUpdate(one.command, parameter, held, false);
     } catch (const Mismatch &mismatch) {
       return mismatch.sentence;
     }
@@ -181,29 +181,25 @@ TEST(Meaning, TakesTheConstantOneForAFactorThatIsOne) {
     for (int i : {0, 1})
       one.command.mutable_kernel()->mutable_operands(i)->set_dtype(one.plan.variables(0).dtype());
     Values &values = one.meaning.values();
-    const std::optional<Meaning::Factor> factor = one.meaning.factorIn(one.value(2));
-    ASSERT_TRUE(factor.has_value());
-    EXPECT_EQ(factor->value, one.value(2));
-    EXPECT_FALSE(one.meaning.factorIn(one.value(1)).has_value());
-    EXPECT_FALSE(one.meaning.factorIn(values.converted(one.value(2), proto::DTYPE_F32)).has_value()); // may be rounded
-    const auto verdict = [&](uint32_t held, const Meaning::Factor &allowed) -> std::string {
+    EXPECT_TRUE(one.meaning.isFactor(one.value(2)));
+    EXPECT_FALSE(one.meaning.isFactor(one.value(1)));
+    EXPECT_FALSE(one.meaning.isFactor(values.converted(one.value(2), proto::DTYPE_F32))); // may be rounded
+    const auto verdict = [&](uint32_t held, bool mayTakeOne) -> std::string {
       try {
         const std::vector<uint32_t> operands = {0, 0, one.value(0), one.value(0), held};
-        return one.meaning.requireUpdate(one.command, 0, operands, allowed).isUndone ? "undone" : "right";
+        const auto oneFor = one.meaning.requireUpdate(one.command, 0, operands, mayTakeOne).oneFor;
+        return oneFor ? "1 for " + values.name(*oneFor) : "right";
       } catch (const Mismatch &mismatch) {
         return mismatch.sentence;
       }
     };
     const uint32_t number = values.constant(1, proto::DTYPE_F64), half = values.constant(0.5, proto::DTYPE_F64);
     const std::string refused = "operand 4 holds the constant 1.000000, but the update of w takes train.clip_factor";
-    EXPECT_EQ(verdict(one.value(2), {}), "right");
-    EXPECT_EQ(verdict(number, {}), refused);
-    EXPECT_EQ(verdict(number, *factor), "right");
-    EXPECT_EQ(verdict(number, {Meaning::Factor::Right, one.value(1)}), refused);
-    EXPECT_EQ(verdict(number, {Meaning::Factor::Undone}), "undone");
-    EXPECT_EQ(verdict(one.value(2), {Meaning::Factor::Undone}), "right");
-    EXPECT_NE(verdict(half, {Meaning::Factor::Undone}), "undone");
-    EXPECT_NE(verdict(half, *factor), "right");
+    EXPECT_EQ(verdict(one.value(2), false), "right");
+    EXPECT_EQ(verdict(number, false), refused);
+    EXPECT_EQ(verdict(one.value(2), true), "right");
+    EXPECT_EQ(verdict(number, true), "1 for train.clip_factor");
+    EXPECT_NE(verdict(half, true).find("operand 4 holds the constant 0.5"), std::string::npos);
   }
 }
 
