@@ -136,7 +136,7 @@ void read(RankMemory &memory, const proto::Operand &operand, size_t index) {
   const Range range = memory.rangeOf(operand, instance.microbatch);
   if (!memory.isFollowed(range))
     return;
-  memory.shadow(range.arena).over(range.begin, range.end, [&](uint64_t, Segment &segment) {
+  memory.shadow(range.arena).over(range.begin, range.end, [&](uint64_t, uint64_t, Segment &segment) {
     if (segment.written && !isDone(memory, segment.writer, index))
       memory.refuse("race", index,
                     "reads " + memory.nameOf(operand.buffer()) + " while queue " +
@@ -157,7 +157,7 @@ void write(RankMemory &memory, const proto::Operand &operand, const std::vector<
   const proto::Buffer &buffer = memory.bufferOf(operand);
   requireKept(memory, operand, index);
   ShadowMemory &shadow = memory.shadow(range.arena);
-  shadow.over(range.begin, range.end, [&](uint64_t, const Segment &segment) {
+  shadow.over(range.begin, range.end, [&](uint64_t, uint64_t, const Segment &segment) {
     if (segment.written)
       requireNotUsed(memory, operand, segment.writer, "write", index);
     for (const Access &reader : segment.readers)
@@ -168,14 +168,14 @@ void write(RankMemory &memory, const proto::Operand &operand, const std::vector<
   content.buffer = operand.buffer();
   content.generation = memory.isCarried(buffer) ? instance.microbatch + 1 : RankMemory::generationOf(buffer, instance);
   if (operand.access() == proto::Operand::SCRATCH)
-    return shadow.write(range.begin, range.end, content, access);
+    return shadow.assign(range.begin, range.end, {content, true, access, {}});
   content.kind = Content::Written;
   for (const OperandSegment &segment : segments) {
     content.contributions = segment.contributions;
     content.value = segment.value;
     content.valueByte = segment.valueByte;
     content.ownOfRank = segment.ownOfRank;
-    shadow.write(range.begin + segment.begin, range.begin + segment.end, content, access);
+    shadow.assign(range.begin + segment.begin, range.begin + segment.end, {content, true, access, {}});
   }
 }
 

@@ -64,13 +64,14 @@ std::string wrongIn(const RankMemory &memory, const Piece &piece, const Content 
 void requireBytes(RankMemory &memory, uint32_t index, uint64_t first, uint64_t last, auto &&wrong) {
   const proto::Buffer &buffer = memory.role().buffers(int(index));
   const uint64_t start = buffer.offset();
-  memory.shadow(buffer.arena()).over(start + first, start + last, [&](uint64_t begin, const Segment &segment) {
-    if (const std::string why = wrong(begin - start, segment.content); !why.empty())
-      throw Refusal{"coverage",
-                    "program " + memory.context.program.name() + ", rank " + std::to_string(memory.rank) +
-                        ": at its end " + memory.nameOf(index) + (why.starts_with(",") ? "" : " ") + why,
-                    segment.written ? memory.placeOf(segment.writer.instance) + " wrote it" : ""};
-  });
+  memory.shadow(buffer.arena())
+      .over(start + first, start + last, [&](uint64_t begin, uint64_t, const Segment &segment) {
+        if (const std::string why = wrong(begin - start, segment.content); !why.empty())
+          throw Refusal{"coverage",
+                        "program " + memory.context.program.name() + ", rank " + std::to_string(memory.rank) +
+                            ": at its end " + memory.nameOf(index) + (why.starts_with(",") ? "" : " ") + why,
+                        segment.written ? memory.placeOf(segment.writer.instance) + " wrote it" : ""};
+      });
 }
 
 /// What lies between the members of a bucket, of which nothing was there before the run.

@@ -73,7 +73,7 @@ void requireMetric(RankMemory &memory, const proto::Metric &metric) {
   }
   const Range range = memory.rangeOf(metric.source(), 0);
   if (memory.isFollowed(range))
-    memory.shadow(range.arena).over(range.begin, range.end, [&](uint64_t, const Segment &segment) {
+    memory.shadow(range.arena).over(range.begin, range.end, [&](uint64_t, uint64_t, const Segment &segment) {
       if (segment.content.kind == Content::Undefined || segment.content.buffer != metric.source().buffer())
         throw Refusal{"value", what + ", which does not hold it at the end"};
     });

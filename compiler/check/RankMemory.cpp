@@ -14,7 +14,7 @@ namespace ds::check {
 RankMemory::RankMemory(const RoleContext &context, uint32_t rank, const std::vector<Range> *followed)
     : context(context), rank(rank), followed_(followed) {
   for (const proto::Arena &arena : role().arenas())
-    shadows_.emplace_back(arena.bytes());
+    shadows_.emplace_back().assign(0, arena.bytes(), {});
   for (int b = 0; b < role().buffers_size(); ++b)
     if (const proto::Buffer &buffer = role().buffers(b);
         (buffer.has_variable() || buffer.has_bucket()) &&
@@ -29,14 +29,14 @@ void RankMemory::setInitial(uint32_t index) {
   content.buffer = index;
   content.value = values().padding();
   ShadowMemory &shadow = shadows_[buffer.arena()];
-  shadow.over(buffer.offset(), buffer.offset() + buffer.bytes(),
-              [&](uint64_t, Segment &segment) { segment.content = content; });
+  shadow.assign(buffer.offset(), buffer.offset() + buffer.bytes(), {content});
   for (const Member &member : Layout(plan(), buffer, rank).within(0, buffer.bytes()))
-    shadow.over(buffer.offset() + member.begin, buffer.offset() + member.end, [&](uint64_t, Segment &segment) {
-      segment.content.value = values().variable(member.variable);
-      segment.content.ownOfRank = dataRanks(plan()) > 1 && context.changes.isOwnOfRank(member.variable);
-      segment.content.valueByte = member.firstByte;
-    });
+    shadow.over(buffer.offset() + member.begin, buffer.offset() + member.end,
+                [&](uint64_t, uint64_t, Segment &segment) {
+                  segment.content.value = values().variable(member.variable);
+                  segment.content.ownOfRank = dataRanks(plan()) > 1 && context.changes.isOwnOfRank(member.variable);
+                  segment.content.valueByte = member.firstByte;
+                });
 }
 
 uint64_t RankMemory::offsetIn(const proto::Operand &operand) const {
@@ -69,10 +69,10 @@ std::vector<OperandSegment> RankMemory::segmentsOf(const proto::Operand &operand
   const bool carried = isCarried(bufferOf(operand));
   std::vector<OperandSegment> segments;
   if (isFollowed(range))
-    shadows_[range.arena].over(first, first + bytes, [&](uint64_t begin, Segment &segment) {
+    shadows_[range.arena].over(first, first + bytes, [&](uint64_t begin, uint64_t end, const Segment &segment) {
       const Content &content = segment.content;
-      segments.push_back({begin - first, segment.end - first, content.contributions, content.value, content.valueByte,
-                          content.ownOfRank});
+      segments.push_back(
+          {begin - first, end - first, content.contributions, content.value, content.valueByte, content.ownOfRank});
       // What the micro-batch before has made of it is what this one finds there.
       if (uint32_t &value = segments.back().value; carried && content.generation == microbatch && microbatch > 0)
         value = value == values().storedIn(bufferOf(operand).variable())

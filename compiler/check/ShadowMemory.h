@@ -1,9 +1,10 @@
 //===- ShadowMemory.h - what is known of every byte of an arena -----------===//
 #pragma once
 
+#include "core/IntervalMap.h"
+
+#include <cstddef>
 #include <cstdint>
-#include <map>
-#include <utility>
 #include <vector>
 
 namespace ds::check {
@@ -41,59 +42,17 @@ struct Content {
   bool operator==(const Content &) const = default;
 };
 
-/// Bytes with one history.
+/// The history of bytes that have one.
 struct Segment {
-  uint64_t end = 0;
   Content content;
   bool written = false; ///< in this run: `writer` counts
-  Access writer;
-  std::vector<Access> readers; ///< since then, the last of each queue
+  Access writer = {};
+  std::vector<Access> readers = {}; ///< since then, the last of each queue
+
+  void skip(uint64_t bytes) { content.valueByte += bytes; }
 };
 
-/// The bytes of one arena as segments, split where accesses begin and end.
-class ShadowMemory {
-public:
-  explicit ShadowMemory(uint64_t bytes) { segments_[0].end = bytes; }
-
-  /// Calls visit(begin, segment) for the segments of [begin, end), split to fit.
-  template <typename Visit> void over(uint64_t begin, uint64_t end, Visit visit) {
-    if (const auto it = segments_.find(begin); it != segments_.end() && it->second.end == end)
-      return (void)visit(begin, it->second); // as most commands leave them
-    split(begin);
-    split(end);
-    for (auto it = segments_.lower_bound(begin); it != segments_.end() && it->first < end; ++it)
-      visit(it->first, it->second);
-  }
-
-  /// Makes [begin, end) one segment that `access` has written.
-  void write(uint64_t begin, uint64_t end, Content content, const Access &access) {
-    if (begin == end)
-      return;
-    if (const auto it = segments_.find(begin); it != segments_.end() && it->second.end == end) {
-      it->second = {end, std::move(content), true, access, {}};
-      return;
-    }
-    split(begin);
-    split(end);
-    segments_.erase(segments_.lower_bound(begin), segments_.lower_bound(end));
-    segments_[begin] = {end, std::move(content), true, access, {}};
-  }
-
-private:
-  void split(uint64_t at) {
-    auto after = segments_.upper_bound(at);
-    if (after == segments_.begin())
-      return;
-    auto it = std::prev(after);
-    if (it->first == at || at >= it->second.end)
-      return;
-    Segment right = it->second;
-    right.content.valueByte += at - it->first;
-    it->second.end = at;
-    segments_[at] = std::move(right);
-  }
-
-  std::map<uint64_t, Segment> segments_; // by begin
-};
+/// The bytes of one arena.
+using ShadowMemory = IntervalMap<Segment>;
 
 } // namespace ds::check

@@ -37,7 +37,7 @@ void forgetPartialSums(RankMemory &memory, size_t index) {
       continue;
     const auto forget = [&](uint64_t begin, uint64_t end) {
       if (begin < end)
-        memory.shadow(whole.arena).over(begin, end, [](uint64_t, Segment &segment) {
+        memory.shadow(whole.arena).over(begin, end, [](uint64_t, uint64_t, Segment &segment) {
           segment.content.kind = Content::Reduced;
         });
     };

@@ -2,6 +2,7 @@
 #include "compiler/check/schedule/Lives.h"
 
 #include "compiler/check/schedule/Refusal.h"
+#include "core/IntervalMap.h"
 #include "runtime/plan/ProgramLives.h"
 
 #include <algorithm>
@@ -69,65 +70,25 @@ public:
         moments.push_back({copy.last, true, &copy});
       }
     std::ranges::stable_sort(moments, {}, [](const Moment &one) { return std::pair(one.when, one.isDeath); });
-    taken_.clear();
-    ended_.clear();
+    taken_ = {};
+    ended_ = {};
     for (const auto &[when, isDeath, copy] : moments) {
+      const uint64_t begin = copy->address, end = begin + copy->bytes;
       if (isDeath) {
-        taken_.erase(copy->address);
-        leave(*copy);
+        taken_.erase(begin, end);
+        ended_.assign(begin, end, copy);
         continue;
       }
-      if (const Live *other = takenIn(copy->address, copy->address + copy->bytes))
-        refuse(*copy, *other);
-      taken_[copy->address] = copy;
-      requireEnded(*copy);
+      taken_.touching(begin, end, [&](uint64_t, uint64_t, const Live *other) { refuse(*copy, *other); });
+      taken_.assign(begin, end, copy);
+      // Lives of the same bytes that end and begin on two queues follow each other by events, not by luck: ds-run
+      // --check-memory writes over what dies.
+      if (copy->first >= 0)
+        ended_.touching(begin, end, [&](uint64_t, uint64_t, const Live *earlier) { requireOrder(*earlier, *copy); });
     }
   }
 
 private:
-  const Live *takenIn(uint64_t begin, uint64_t end) const {
-    const auto next = taken_.lower_bound(begin);
-    if (next != taken_.end() && next->first < end)
-      return next->second;
-    if (next != taken_.begin() && std::prev(next)->second->address + std::prev(next)->second->bytes > begin)
-      return std::prev(next)->second;
-    return nullptr;
-  }
-
-  /// Remembers who was the last to live in these bytes.
-  void leave(const Live &copy) {
-    const uint64_t begin = copy.address, end = copy.address + copy.bytes;
-    auto next = ended_.upper_bound(begin);
-    if (next != ended_.begin())
-      next = std::prev(next);
-    while (next != ended_.end() && next->first < end) {
-      const auto [from, old] = *next;
-      next = ended_.erase(next);
-      if (old.end <= begin) {
-        ended_.try_emplace(from, old);
-        continue;
-      }
-      if (from < begin)
-        ended_.try_emplace(from, Ended{begin, old.copy});
-      if (old.end > end)
-        ended_.try_emplace(end, old);
-    }
-    ended_[begin] = {end, &copy};
-  }
-
-  /// Lives of the same bytes that end and begin on two queues follow each other by events, not by luck: ds-run
-  /// --check-memory writes over what dies.
-  void requireEnded(const Live &copy) const {
-    if (copy.first < 0)
-      return;
-    auto before = ended_.upper_bound(copy.address);
-    if (before != ended_.begin())
-      before = std::prev(before);
-    for (; before != ended_.end() && before->first < copy.address + copy.bytes; ++before)
-      if (before->second.end > copy.address)
-        requireOrder(*before->second.copy, copy);
-  }
-
   void requireOrder(const Live &earlier, const Live &later) const {
     const size_t last = instances_[size_t(earlier.last)], first = instances_[size_t(later.first)];
     const Instance &death = timeline_.instances[last], &birth = timeline_.instances[first];
@@ -164,19 +125,14 @@ private:
                   nameOf(copy) + " lives " + lifeOf(copy) + ", " + nameOf(other) + " " + lifeOf(other)};
   }
 
-  struct Ended {
-    uint64_t end; // of these bytes
-    const Live *copy;
-  };
-
   const proto::Plan &plan_;
   const proto::Role &role_;
   const proto::Program &program_;
   const plan::ProgramLives &lives_;
   const Timeline &timeline_;
-  std::vector<size_t> instances_;          // by instant
-  std::map<uint64_t, const Live *> taken_; // by address
-  std::map<uint64_t, Ended> ended_;        // by address: the last that lived in these bytes
+  std::vector<size_t> instances_;   // by instant
+  IntervalMap<const Live *> taken_; // by address
+  IntervalMap<const Live *> ended_; // by address: the last that lived in these bytes
 };
 
 } // namespace

@@ -3,13 +3,14 @@
 
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Refusal.h"
+#include "core/IntervalMap.h"
 #include "runtime/plan/ProgramLives.h"
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 namespace ds::check {
@@ -24,6 +25,7 @@ struct Slot {
   bool resident; ///< of scope PLAN
 };
 
+/// Of buffers that commands use, or that outlive a run; these first.
 std::vector<Slot> slotsOf(const proto::Role &role) {
   std::set<uint32_t> used;
   for (const proto::Routine &routine : role.routines())
@@ -38,7 +40,7 @@ std::vector<Slot> slotsOf(const proto::Role &role) {
       slots.push_back(
           {buffer.arena(), plan::slotOffset(buffer, s), plan::slotOffset(buffer, s) + buffer.bytes(), b, s, resident});
   }
-  std::ranges::sort(slots, {}, [](const Slot &one) { return std::tuple(one.arena, one.begin, one.buffer, one.slot); });
+  std::ranges::stable_partition(slots, &Slot::resident);
   return slots;
 }
 
@@ -51,18 +53,16 @@ void checkResidents(const proto::Role &role) {
            std::to_string(one.buffer) + " (" + buffer.name() + ") at bytes " + std::to_string(one.begin) + " to " +
            std::to_string(one.end - 1);
   };
-  // In the order of addresses it is enough to keep the copy of each sort that reaches furthest.
-  const Slot *furthest[2] = {nullptr, nullptr}; // by whether it is resident
+  std::map<uint32_t, IntervalMap<const Slot *>> taken; // by arena
   const std::vector<Slot> slots = slotsOf(role);
   for (const Slot &slot : slots) {
-    for (const Slot *other : furthest)
-      if (other && (slot.resident || other->resident) && other->arena == slot.arena && other->end > slot.begin)
-        throw Refusal{"memory", "role " + role.name() + ": " + nameOf(slot.resident ? *other : slot) +
-                                    " takes bytes of " + nameOf(slot.resident ? slot : *other) +
-                                    ", which is alive always"};
-    const Slot *&own = furthest[slot.resident];
-    if (!own || own->arena != slot.arena || own->end < slot.end)
-      own = &slot;
+    IntervalMap<const Slot *> &arena = taken[slot.arena];
+    arena.touching(slot.begin, slot.end, [&](uint64_t, uint64_t, const Slot *other) {
+      throw Refusal{"memory", "role " + role.name() + ": " + nameOf(slot) + " takes bytes of " + nameOf(*other) +
+                                  ", which is alive always"};
+    });
+    if (slot.resident)
+      arena.assign(slot.begin, slot.end, &slot);
   }
 }
 
