@@ -47,3 +47,8 @@ def test_the_page_has_a_line_for_each_row():
 def test_the_page_of_tests_has_todays_counts():
     import tested
     assert not list(tested.check())
+
+
+def test_the_page_of_the_checker_has_todays_lines():
+    import trusted_lines
+    assert not list(trusted_lines.check())
