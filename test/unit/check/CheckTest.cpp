@@ -283,6 +283,13 @@ TEST(Check, RefusesParametersThatAreNotGathered) {
   EXPECT_FINDING(plan.check(), "coverage", "not b after its update from its byte");
 }
 
+TEST(Check, RefusesAGatherOfOldAndNewBytes) {
+  TwoRanks plan;
+  for (int operand : {0, 1, 2}) // all of a, but not the padding behind it
+    plan.at(plan.update, 2).mutable_kernel()->mutable_operands(operand)->set_shape(0, 1000);
+  EXPECT_FINDING(plan.check(), "coverage", "holds parts of other values from its byte 0 on, not a after its update");
+}
+
 TEST(Check, RefusesAVariableInTwoPlaces) {
   TwoRanks plan;
   proto::Buffer &copy = *plan.builder.role().add_buffers();

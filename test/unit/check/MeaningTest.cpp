@@ -4,6 +4,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -173,6 +174,24 @@ std::string clippedProgram(const std::string &dtype) {
     ops { op: "train.sgd" operands: [0, 0, 2] variables: [0, 1] function: "update"
           attributes { name: "weight_decay" number: 0.1 } }
   })";
+}
+
+TEST(Meaning, NumbersWhatAnUpdateMakesOfAVariable) {
+  Case one(update, clippedProgram("DTYPE_F32").c_str());
+  Values &values = one.meaning.values();
+  using Version = Values::Version;
+  std::set<uint32_t> numbers;
+  for (const uint32_t variable : {0u, 1u, Values::noVariable})
+    for (const Version version : {Version::Old, Version::Updated, Version::ByOne}) {
+      const uint32_t number = values.variable(variable, version);
+      EXPECT_TRUE(numbers.insert(number).second);
+      EXPECT_EQ(values.heldIn(number), (Values::Held{variable, version}));
+      EXPECT_EQ(values.isPadding(number), variable == Values::noVariable);
+    }
+  EXPECT_EQ(values.name(values.variable(0, Version::Updated)), "w after its update");
+  EXPECT_EQ(values.type(values.variable(0, Version::Updated)).elements, 16u);
+  EXPECT_FALSE(values.heldIn(values.converted(values.variable(0), proto::DTYPE_BF16)).has_value());
+  EXPECT_FALSE(values.heldIn(one.value(2)).has_value());
 }
 
 TEST(Meaning, TakesTheConstantOneForAFactorThatIsOne) {

@@ -132,6 +132,10 @@ TEST(Tail, FindsWhatItNeeds) {
   TailPlan kept;
   wait(kept.builder.fill(TailPlan::update, kept.host, kept.a.kept), kept.event("last keep a"));
   EXPECT_REFUSED(kept, "(a kept) holds the constant 0.000000, neither a parameter nor state");
+  TailPlan other;
+  other.commandOf(TailPlan::last, "read a").mutable_copy()->mutable_source()->set_buffer(other.c.file.buffer);
+  EXPECT_REFUSED(other,
+                 "holds c::momentum from its byte 0 on, but the update of a takes a::momentum from its byte 0 on");
   TailPlan gradient;
   gradient.builder.fill(TailPlan::update, gradient.host, gradient.c.hostGradient);
   EXPECT_REFUSED(gradient, std::string("coverage: ") + clipped);
