@@ -84,47 +84,43 @@ private:
   const Layout layout_;
 };
 
-/// The bucket of which a slice was copied, or converted, to what a gather sends: the one whose members' elements lie in
-/// `own`.
-const proto::Buffer *convertedBucket(RankMemory &memory, const proto::CollectivePart &part, uint64_t offset,
-                                     const std::vector<OperandSegment> &own, Values::Version version) {
-  const auto known = std::ranges::find_if(own, [](const OperandSegment &one) { return one.value > Values::other; });
+/// What a slice holds first of a variable or, where it holds none, of padding.
+Values::Held firstIn(const Values &values, const std::vector<OperandSegment> &slice) {
+  Values::Held first{Values::noVariable, Values::Version::Old};
+  for (const OperandSegment &segment : slice)
+    if (const auto held = values.heldIn(values.unconverted(segment.value));
+        held && first.variable == Values::noVariable)
+      first = *held;
+  return first;
+}
+
+/// The bucket of which a slice was copied, or converted, to what a gather sends: the one with a variable that it holds.
+const proto::Buffer *convertedBucket(const RankMemory &memory, const proto::CollectivePart &part, uint32_t variable) {
   const uint64_t size = elementBytes(part.source().dtype());
   for (const proto::Buffer &buffer : memory.role().buffers()) {
-    if (known == own.end() || !buffer.has_bucket())
+    if (!buffer.has_bucket() || std::ranges::count(memory.plan().buckets(int(buffer.bucket())).members(), variable,
+                                                   &proto::BucketMember::variable) == 0)
       continue;
     const uint64_t wide = elementBytes(CarriedBucket::dtypeOf(memory, buffer)),
                    sent = byteCount(buffer.shard() ? part.source() : part.target());
-    if (wide < size || wide % size != 0 || buffer.bytes() / wide != sent / size)
-      continue;
-    const CarriedBucket bucket(memory, buffer, part.source().dtype(), byteCount(part.target()), version);
-    const std::vector<Member> members = bucket.within(offset + known->begin, known->end - known->begin);
-    if (!members.empty() && bucket.valueOf(members.front()) == known->value)
+    if (wide >= size && wide % size == 0 && buffer.bytes() / wide == sent / size)
       return &buffer;
   }
   return nullptr;
-}
-
-/// The version in which a slice holds its variables and its padding: that of the first known one.
-Values::Version versionIn(const Values &values, const std::vector<OperandSegment> &slice) {
-  for (const OperandSegment &segment : slice)
-    if (const auto held = values.heldIn(values.unconverted(segment.value)))
-      return held->version;
-  return Values::Version::Old;
 }
 
 /// A bucket's parameters side by side, where a whole bucket is gathered. Ranks of one role hold the same at their own
 /// places, so all is there if `own`, this rank's slice, is.
 std::vector<OperandSegment> gathered(RankMemory &memory, const proto::CollectivePart &part, uint32_t communicator,
                                      const std::vector<OperandSegment> &own) {
-  const Values::Version version = versionIn(memory.values(), own);
+  const auto [variable, version] = firstIn(memory.values(), own);
   const uint64_t bytes = byteCount(part.target());
   const uint64_t offset = plan::groupCoordinate(memory.plan(), communicator, memory.rank) * byteCount(part.source());
   const proto::Buffer &source = memory.bufferOf(part.source()), &target = memory.bufferOf(part.target());
   const bool isWhole = target.has_bucket() && !target.shard() && bytes == target.bytes();
   const bool isOfShard = source.has_bucket() && source.shard() && byteCount(part.source()) == source.bytes();
   const proto::Buffer *itself = isWhole ? &target : isOfShard ? &source : nullptr;
-  const proto::Buffer *gathers = itself ? itself : convertedBucket(memory, part, offset, own, version);
+  const proto::Buffer *gathers = itself ? itself : convertedBucket(memory, part, variable);
   if (!gathers)
     return {{0, bytes}};
   const proto::DType dtype = itself ? CarriedBucket::dtypeOf(memory, *itself) : part.source().dtype();

@@ -5,6 +5,7 @@
 #include "compiler/check/RankReplay.h"
 #include "compiler/check/TailRules.h"
 #include "compiler/check/schedule/Layout.h"
+#include "core/IntervalMap.h"
 #include "runtime/plan/Groups.h"
 
 #include <algorithm>
@@ -167,20 +168,12 @@ std::vector<uint32_t> groupsOf(const proto::Role &role, const std::vector<std::s
   for (const std::set<uint32_t> &some : joined)
     for (const uint32_t one : some)
       join(one, *some.begin());
-  std::vector<uint32_t> order(first.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto place = [&](uint32_t buffer) {
+  std::map<uint32_t, IntervalMap<uint32_t>> taken; // by arena: a buffer of the group that has these bytes
+  for (uint32_t buffer = 0; buffer < first.size(); ++buffer) {
     const Range range = rangeOf(role.buffers(int(buffer)));
-    return std::pair(range.arena, range.begin);
-  };
-  std::ranges::stable_sort(order, {}, place);
-  uint32_t last = order.empty() ? 0 : order.front(); // the buffer that ends last of those before
-  for (const uint32_t buffer : order) {
-    const Range range = rangeOf(role.buffers(int(buffer))), before = rangeOf(role.buffers(int(last)));
-    if (range.overlaps(before))
-      join(buffer, last);
-    if (range.arena != before.arena || range.end > before.end)
-      last = buffer;
+    taken[range.arena].touching(range.begin, range.end,
+                                [&](uint64_t, uint64_t, uint32_t other) { join(buffer, other); });
+    taken[range.arena].assign(range.begin, range.end, buffer);
   }
   for (uint32_t buffer = 0; buffer < first.size(); ++buffer)
     first[buffer] = find(buffer);
