@@ -10,8 +10,8 @@
 #include "compiler/check/NormRules.h"
 #include "compiler/check/WrittenValues.h"
 #include "compiler/check/schedule/Layout.h"
-#include "runtime/plan/Groups.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
+#include "runtime/plan/Placement.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -34,10 +34,10 @@ int partOf(const proto::CollectiveCommand &collective, const proto::Operand &tar
 /// A bucket as a gather carries it: in its own element type, or converted to a smaller one.
 class CarriedBucket {
 public:
-  /// `bytes` of all slices. The bucket's element size is a multiple of `dtype`'s.
-  CarriedBucket(RankMemory &memory, const proto::Buffer &buffer, proto::DType dtype, uint64_t bytes)
+  /// The bucket's element size is a multiple of `dtype`'s.
+  CarriedBucket(RankMemory &memory, const proto::Buffer &buffer, proto::DType dtype)
       : values_(memory.values()), dtype_(dtype), factor_(elementBytes(dtypeOf(memory, buffer)) / elementBytes(dtype)),
-        layout_(memory.plan(), wholeOf(buffer, bytes * factor_), memory.rank) {}
+        layout_(memory.plan(), plan::heldTogether(memory.plan(), buffer)) {}
   static proto::DType dtypeOf(const RankMemory &memory, const proto::Buffer &buffer) {
     return memory.plan().buckets(int(buffer.bucket())).dtype();
   }
@@ -63,12 +63,6 @@ public:
   }
 
 private:
-  static proto::Buffer wholeOf(proto::Buffer buffer, uint64_t bytes) {
-    buffer.set_shard(false);
-    buffer.set_bytes(bytes);
-    return buffer;
-  }
-
   Values &values_;
   const proto::DType dtype_;
   const uint64_t factor_;
@@ -88,7 +82,7 @@ const proto::Buffer *convertedBucket(RankMemory &memory, const proto::Collective
                    sent = byteCount(buffer.shard() ? part.source() : part.target());
     if (wide < size || wide % size != 0 || buffer.bytes() / wide != sent / size)
       continue;
-    const CarriedBucket bucket(memory, buffer, part.source().dtype(), byteCount(part.target()));
+    const CarriedBucket bucket(memory, buffer, part.source().dtype());
     const std::vector<Member> members = bucket.within(offset + known->begin, known->end - known->begin);
     if (!members.empty() && bucket.valueOf(members.front()) == known->value)
       return &buffer;
@@ -102,7 +96,7 @@ std::vector<OperandSegment> gathered(RankMemory &memory, const proto::Collective
                                      const std::vector<OperandSegment> &own) {
   const bool updated = !own.empty() && std::ranges::all_of(own, &OperandSegment::updated);
   const uint64_t bytes = byteCount(part.target());
-  const uint64_t offset = plan::groupCoordinate(memory.plan(), communicator, memory.rank) * byteCount(part.source());
+  const uint64_t offset = plan::Group(memory.plan(), communicator).coordinate(memory.rank) * byteCount(part.source());
   const proto::Buffer &source = memory.bufferOf(part.source()), &target = memory.bufferOf(part.target());
   const bool isWhole = target.has_bucket() && !target.shard() && bytes == target.bytes();
   const bool isOfShard = source.has_bucket() && source.shard() && byteCount(part.source()) == source.bytes();
@@ -111,7 +105,7 @@ std::vector<OperandSegment> gathered(RankMemory &memory, const proto::Collective
   if (!gathers)
     return {{0, bytes, {}, updated}};
   const proto::DType dtype = itself ? CarriedBucket::dtypeOf(memory, *itself) : part.source().dtype();
-  const CarriedBucket bucket(memory, *gathers, dtype, bytes);
+  const CarriedBucket bucket(memory, *gathers, dtype);
   if (!bucket.holdsSlice(offset, own))
     return {{0, bytes, {}, false, Values::other}};
   std::vector<OperandSegment> segments = {{0, bytes, {}, updated, memory.values().padding()}};
@@ -144,7 +138,7 @@ std::optional<std::vector<OperandSegment>> gatheredFromRoles(RankMemory &memory,
   }
   const uint64_t bytes = byteCount(collective.parts(part).source());
   std::vector<OperandSegment> segments;
-  for (uint32_t rank : plan::groupRanks(memory.plan(), collective.communicator(), memory.rank)) {
+  for (uint32_t rank : plan::Group(memory.plan(), collective.communicator()).ranks(memory.rank)) {
     const uint64_t begin = segments.empty() ? 0 : segments.back().end;
     const auto slice = slices.find(rank); // of a rank that is not the first of its role nothing is known
     for (OperandSegment segment : slice == slices.end() ? std::vector<OperandSegment>{{0, bytes}} : *slice->second) {
@@ -180,7 +174,7 @@ uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const pr
 void takeFirst(RankMemory &memory, std::vector<OperandSegment> &segments, const proto::CollectivePart &part,
                uint32_t communicator) {
   const bool isSlice = part.source().rank_stride() > 0 || memory.bufferOf(part.source()).shard();
-  const uint32_t first = plan::groupFirst(memory.plan(), communicator, memory.rank);
+  const uint32_t first = plan::Group(memory.plan(), communicator).first(memory.rank);
   const bool isOfRole = plan::roleOfRank(memory.plan(), first).name() == memory.role().name();
   for (OperandSegment &segment : segments)
     if (isSlice || !isOfRole)
@@ -193,7 +187,7 @@ void takeFirst(RankMemory &memory, std::vector<OperandSegment> &segments, const 
 /// adds those of all ranks one by one. NCCL has an order of its own.
 void requireOrder(const RankMemory &memory, const std::vector<Contribution> &added, size_t index) {
   const uint32_t communicator = memory.instance(index).command->collective().communicator();
-  if (memory.plan().numerics() != "bit-equal" || plan::groupSize(memory.plan(), communicator) == 1)
+  if (memory.plan().numerics() != "bit-equal" || plan::Group(memory.plan(), communicator).size() == 1)
     return;
   if (memory.plan().machine().device() == "cuda")
     memory.refuse("numerics", index, "sums over ranks in an order of NCCL's own, and the plan says bit-equal");
@@ -278,7 +272,7 @@ std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::
     return {{0, bytes}}; // of other ranks' micro-batches: nothing is known of it
   const bool scatters = collective.kind() == proto::CollectiveCommand::REDUCE_SCATTER;
   const uint64_t skip =
-      scatters ? plan::groupCoordinate(memory.plan(), collective.communicator(), memory.rank) * bytes : 0;
+      scatters ? plan::Group(memory.plan(), collective.communicator()).coordinate(memory.rank) * bytes : 0;
   std::vector<OperandSegment> segments = {{0, bytes}}; // a sum of what is not followed
   if (memory.isFollowed(memory.rangeOf(part.source(), instance.microbatch)))
     segments = summands(memory, part.source(), skip, bytes, index);

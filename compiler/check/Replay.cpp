@@ -5,7 +5,8 @@
 #include "compiler/check/RankReplay.h"
 #include "compiler/check/TailRules.h"
 #include "compiler/check/schedule/Layout.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
+#include "runtime/plan/Placement.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -61,7 +62,7 @@ std::map<uint32_t, Slices> slicedBuffers(const proto::Plan &plan, const proto::R
       }
   for (auto &[index, slices] : buffers) {
     slices.ends = ends[index];
-    const proto::Buffer &held = heldIn(role, role.buffers(int(index)));
+    const proto::Buffer &held = role.buffers(int(plan::stateOf(role, index)));
     for (const Member &member : Layout(plan, held, 0).within(0, held.bytes()))
       slices.ends.insert({member.begin, member.end});
   }
@@ -190,10 +191,11 @@ std::vector<uint32_t> groupsOf(const proto::Role &role, const std::vector<std::s
 /// Coordinates of a group's ranks that the role has.
 std::map<uint64_t, uint32_t> coordinatesOf(const proto::Plan &plan, const proto::Role &role, uint32_t communicator) {
   std::map<uint64_t, uint32_t> ranks; // by coordinate
-  for (uint32_t rank : plan::groupRanks(plan, communicator, role.ranks(0)))
+  const plan::Group group(plan, communicator);
+  for (uint32_t rank : group.ranks(role.ranks(0)))
     for (int i = 0; i + 1 < role.ranks_size(); i += 2)
       if (rank >= role.ranks(i) && rank <= role.ranks(i + 1))
-        ranks[plan::groupCoordinate(plan, communicator, rank)] = rank;
+        ranks[group.coordinate(rank)] = rank;
   return ranks;
 }
 

@@ -1,7 +1,7 @@
 //===- SliceRules.cpp - what ranks keep of what they share out ------------===//
 #include "compiler/check/SliceRules.h"
 
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +20,7 @@ bool computes(const proto::Plan &plan, const proto::Command &command) {
 
 bool isSlice(const proto::Plan &plan, const proto::Buffer &buffer) {
   return buffer.has_bucket() && buffer.shard() &&
-         plan::groupSize(plan, plan.buckets(int(buffer.bucket())).communicator()) > 1;
+         plan::Group(plan, plan.buckets(int(buffer.bucket())).communicator()).size() > 1;
 }
 
 } // namespace

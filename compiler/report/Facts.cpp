@@ -2,6 +2,7 @@
 #include "compiler/report/Facts.h"
 
 #include "core/DType.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -30,23 +31,13 @@ std::string scaled(double value, double step, const char *const *units, int coun
 } // namespace
 
 WorldSize worldSize(const plan::proto::Plan &plan) {
-  WorldSize world;
-  for (const plan::proto::Axis &axis : plan.world().axes()) {
-    if (axis.name() == "pipe")
-      world.pipe = axis.size();
-    else if (axis.name() == "data")
-      world.data = axis.size();
-    else if (axis.name() == "expert")
-      world.expert = axis.size();
-    else if (axis.name() == "tensor")
-      world.tensor = axis.size();
-  }
-  return world;
+  const auto size = [&](const char *axis) { return plan::axisSize(plan.world(), axis); };
+  return {.pipe = size("pipe"), .data = size("data"), .expert = size("expert"), .tensor = size("tensor")};
 }
 
 std::vector<std::string> ownOfDataRanks(const plan::proto::Plan &plan) {
   std::vector<std::string> names;
-  if (worldSize(plan).data > 1)
+  if (plan::batchRanks(plan) > 1)
     for (const plan::proto::ReferenceOp &op : plan.reference().ops())
       if (op.op() == "train.update_average" ||
           (op.op() == "train.store" && op.function() == "microbatch" &&

@@ -1,6 +1,6 @@
 //===- CheckBuckets.cpp - communicators, and buckets of variables ---------===//
 #include "core/DType.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/RolePeers.h"
 #include "runtime/plan/plan.pb.h"
@@ -57,7 +57,7 @@ void checkBuckets(const proto::Plan &plan) {
     const std::string place = describe("bucket", i, bucket.name());
     checkIndex(bucket.communicator(), plan.communicators_size(), "communicator", place);
     checkDType(bucket.dtype(), place);
-    const uint64_t ranks = groupSize(plan, bucket.communicator());
+    const uint64_t ranks = Group(plan, bucket.communicator()).size();
     if (bucket.elements() > uint64_t(1) << 59 || bucket.elements() % ranks != 0)
       refuse(place, "its " + std::to_string(bucket.elements()) + " elements are more than 2^59 or no multiple of the " +
                         std::to_string(ranks) + " ranks of communicator " +

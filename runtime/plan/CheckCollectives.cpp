@@ -1,6 +1,6 @@
 //===- CheckCollectives.cpp - collectives, and their order over roles -----===//
 #include "core/DType.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/RolePeers.h"
 #include "runtime/plan/plan.pb.h"
@@ -104,7 +104,7 @@ void checkPart(const proto::Plan &plan, const proto::Role &role, const Collectiv
     refuse(place + ", target", "its access must be " + proto::Operand::Access_Name(access));
   if (part.source().dtype() != part.target().dtype())
     refuse(place, "source and target have different dtypes");
-  const uint64_t ranks = groupSize(plan, collective.communicator());
+  const uint64_t ranks = Group(plan, collective.communicator()).size();
   for (const proto::Operand *operand : {&part.source(), &part.target()})
     if (operand->rank_stride() != 0 && operand->communicator() != collective.communicator())
       refuse(place, "its rank_stride counts the ranks of another communicator");

@@ -1,7 +1,7 @@
 //===- CheckStorage.cpp - arenas and the buffers in them ------------------===//
 #include "core/DType.h"
 #include "core/FilePage.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 #include <cstdint>
@@ -75,7 +75,7 @@ void checkBucketPart(const proto::Plan &plan, const proto::Buffer &buffer, const
   checkIndex(buffer.bucket(), plan.buckets_size(), "bucket", place);
   const proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
   const uint64_t elements =
-      buffer.shard() ? bucket.elements() / groupSize(plan, bucket.communicator()) : bucket.elements();
+      buffer.shard() ? bucket.elements() / Group(plan, bucket.communicator()).size() : bucket.elements();
   const uint64_t bytes = elements * uint64_t(byteSize(checkDType(bucket.dtype(), place)));
   if (buffer.bytes() != bytes || buffer.first_element() != 0)
     refuse(place, "it has " + std::to_string(buffer.bytes()) + " bytes from element " +

@@ -83,9 +83,6 @@ void checkAttribute(const proto::Attribute &attribute, const std::string &place)
 /// Refuses an index that is not below `count` things called `what`.
 void checkIndex(uint64_t index, int64_t count, const char *what, const std::string &place);
 
-/// Ranks along an axis; 1 where the world has no such axis.
-uint64_t axisSize(const proto::World &world, const std::string &name);
-
 /// Index, access, bounds for every rank, alignment and memory space of an operand of the role (CheckCommands.cpp).
 void checkOperand(const proto::Plan &plan, const proto::Role &role, const proto::Operand &operand,
                   const std::string &place);

@@ -1,6 +1,5 @@
 //===- PlanReaderRanksTest.cpp - communicators, buckets, collectives ------===//
 #include "core/DType.h"
-#include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/BadPlan.h"
@@ -226,23 +225,5 @@ const std::vector<BadPlan>
 };
 INSTANTIATE_TEST_SUITE_P(Ranks, PlanReaderRefusesRanks, testing::ValuesIn(rankRules),
                          [](const auto &info) { return info.param.name; });
-
-TEST(Groups, FollowTheAxesThatACommunicatorJoins) {
-  proto::Plan plan;
-  for (const char *name : {"pipe", "data", "tensor"})
-    plan.mutable_world()->add_axes()->set_name(name);
-  for (int i = 0; i < 3; ++i)
-    plan.mutable_world()->mutable_axes(i)->set_size(i == 1 ? 3 : 2);
-  plan.add_communicators()->add_axes(1); // data
-  plan.add_communicators()->add_axes(0); // pipe and tensor
-  plan.mutable_communicators(1)->add_axes(2);
-  EXPECT_EQ(plan::groupRanks(plan, 0, 9), (std::vector<uint32_t>{7, 9, 11})); // (1, *, 1)
-  EXPECT_EQ(plan::groupRanks(plan, 1, 9), (std::vector<uint32_t>{2, 3, 8, 9}));
-  EXPECT_EQ(plan::groupCoordinate(plan, 0, 9), 1u);
-  EXPECT_EQ(plan::groupCoordinate(plan, 1, 9), 3u);
-  EXPECT_EQ(plan::groupFirst(plan, 1, 9), 2u);
-  EXPECT_EQ(plan::groupSize(plan, 1), 4u);
-}
-
 } // namespace
 } // namespace ds::test
