@@ -79,7 +79,7 @@ const proto::Buffer *convertedBucket(RankMemory &memory, const proto::Collective
     if (known == own.end() || !buffer.has_bucket())
       continue;
     const uint64_t wide = elementBytes(CarriedBucket::dtypeOf(memory, buffer)),
-                   sent = byteCount(buffer.shard() ? part.source() : part.target());
+                   sent = byteCount(plan::holdsWindow(memory.plan(), buffer) ? part.source() : part.target());
     if (wide < size || wide % size != 0 || buffer.bytes() / wide != sent / size)
       continue;
     const CarriedBucket bucket(memory, buffer, part.source().dtype());
@@ -98,9 +98,9 @@ std::vector<OperandSegment> gathered(RankMemory &memory, const proto::Collective
   const uint64_t bytes = byteCount(part.target());
   const uint64_t offset = plan::Group(memory.plan(), communicator).coordinate(memory.rank) * byteCount(part.source());
   const proto::Buffer &source = memory.bufferOf(part.source()), &target = memory.bufferOf(part.target());
-  const bool isWhole = target.has_bucket() && !target.shard() && bytes == target.bytes();
-  const bool isOfShard = source.has_bucket() && source.shard() && byteCount(part.source()) == source.bytes();
-  const proto::Buffer *itself = isWhole ? &target : isOfShard ? &source : nullptr;
+  const bool isWhole = target.has_bucket() && !plan::holdsWindow(memory.plan(), target) && bytes == target.bytes();
+  const bool isOfSlice = plan::holdsWindow(memory.plan(), source) && byteCount(part.source()) == source.bytes();
+  const proto::Buffer *itself = isWhole ? &target : isOfSlice ? &source : nullptr;
   const proto::Buffer *gathers = itself ? itself : convertedBucket(memory, part, offset, own);
   if (!gathers)
     return {{0, bytes, {}, updated}};
@@ -173,7 +173,8 @@ uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const pr
 /// What a broadcast makes of its source: the first rank's, which is everybody's only where all have the same.
 void takeFirst(RankMemory &memory, std::vector<OperandSegment> &segments, const proto::CollectivePart &part,
                uint32_t communicator) {
-  const bool isSlice = part.source().rank_stride() > 0 || memory.bufferOf(part.source()).shard();
+  const bool isSlice =
+      part.source().rank_stride() > 0 || plan::holdsWindow(memory.plan(), memory.bufferOf(part.source()));
   const uint32_t first = plan::Group(memory.plan(), communicator).first(memory.rank);
   const bool isOfRole = plan::roleOfRank(memory.plan(), first).name() == memory.role().name();
   for (OperandSegment &segment : segments)

@@ -31,7 +31,7 @@ void mark(std::vector<OperandSegment> &segments, bool ownOfRank) {
 } // namespace
 
 bool joinsDataRanks(const proto::Plan &plan, uint32_t communicator) {
-  return plan::axesOf(plan, communicator) == plan::batchAxes(plan.world());
+  return plan::axesOf(plan, communicator) == plan::batchAxes(plan);
 }
 
 void distribute(RankMemory &memory, const std::vector<Effect> &effects,

@@ -132,10 +132,10 @@ Facts configFacts(const Plan &plan) {
 std::string holding(const Plan &plan, const Buffer &buffer) {
   if (buffer.has_bucket()) {
     const plan::proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
-    const std::string ranks = plural(plan::Group(plan, bucket.communicator()).size(), "rank");
-    return (buffer.shard() ? "slices of bucket " + bucket.name() + " over "
-                           : "whole in bucket " + bucket.name() + " on ") +
-           ranks;
+    const uint64_t kept = bucket.placement().has_window() ? bucket.placement().window().count() : bucket.elements();
+    return kept == bucket.elements()
+               ? "whole in bucket " + bucket.name() + " on every rank"
+               : "slices of bucket " + bucket.name() + " over " + plural(bucket.elements() / kept, "rank");
   }
   const plan::Held held = plan::heldTogether(plan, buffer).front();
   const uint64_t count = plan::elementsOf(plan.variables(int(held.variable)));

@@ -37,13 +37,9 @@ WorldSize worldSize(const plan::proto::Plan &plan) {
 
 std::vector<std::string> ownOfDataRanks(const plan::proto::Plan &plan) {
   std::vector<std::string> names;
-  if (plan::batchRanks(plan) > 1)
-    for (const plan::proto::ReferenceOp &op : plan.reference().ops())
-      if (op.op() == "train.update_average" ||
-          (op.op() == "train.store" && op.function() == "microbatch" &&
-           plan.variables(int(op.variables(0))).kind() == plan::proto::Variable::BUFFER))
-        for (const uint32_t variable : op.variables())
-          names.push_back(plan.variables(int(variable)).name());
+  for (const plan::proto::Variable &variable : plan.variables())
+    if (!plan::varyingAxes(plan.world(), variable.placement()).empty())
+      names.push_back(variable.name());
   return names;
 }
 

@@ -114,7 +114,7 @@ public:
     for (const uint32_t index : stateVariables(plan_)) {
       Manifest::Variable &described = shares_.variables.emplace_back(describe(plan_, index));
       const std::vector<Coverings> &versions =
-          coveringsOf(plan::placementOf(plan_, plan_.variables(int(index))).varying());
+          coveringsOf(plan::varyingAxes(plan_.world(), plan_.variables(int(index)).placement()));
       described.pieces = assign(index, 0, versions[0][index]);
       for (uint64_t version = 1; version < versions.size(); ++version)
         described.otherDataRanks.push_back(assign(index, version, versions[version][index]));

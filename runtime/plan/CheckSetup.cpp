@@ -187,6 +187,7 @@ void checkSetup(const proto::Plan &plan) {
   checkName(plan.compiler_revision(), "compiler_revision");
   checkMachine(plan.machine());
   const uint64_t ranks = checkWorld(plan.world());
+  checkInputPlacements(plan);
   checkTraining(plan);
   checkRecompute(plan);
   if (plan.numerics() != "bit-equal" && plan.numerics() != "reassociated" && plan.numerics() != "lossy")

@@ -38,12 +38,16 @@ AxisSet axesOf(const proto::Plan &plan, uint32_t communicator) {
   return axes;
 }
 
-AxisSet batchAxes(const proto::World &world) {
+AxisSet varyingAxes(const proto::World &world, const proto::Placement &placement) {
   AxisSet axes;
-  // The one place that knows this name: a plan does not say yet along which axes its inputs vary.
-  if (const int axis = axisCalled(world, "data"); axis >= 0 && world.axes(axis).size() > 1)
-    axes.add(uint32_t(axis));
+  for (const proto::AxisPlacement &one : placement.axes())
+    if (one.varies() && world.axes(int(one.axis())).size() > 1)
+      axes.add(one.axis());
   return axes;
+}
+
+AxisSet batchAxes(const proto::Plan &plan) { // those of all inputs, which PlanReader compares
+  return plan.inputs_size() == 0 ? AxisSet() : varyingAxes(plan.world(), plan.inputs(0).placement());
 }
 
 uint64_t Group::size() const {
@@ -125,10 +129,10 @@ const proto::Role &roleOfRank(const proto::Plan &plan, uint32_t rank) {
   throw Error("the plan has no rank " + std::to_string(rank) + ", only " + std::to_string(worldSize(plan)));
 }
 
-uint64_t batchRanks(const proto::Plan &plan) { return Group(plan.world(), batchAxes(plan.world())).size(); }
+uint64_t batchRanks(const proto::Plan &plan) { return Group(plan.world(), batchAxes(plan)).size(); }
 
 RankPosition positionOfRank(const proto::Plan &plan, uint32_t rank) {
-  const Group batch(plan.world(), batchAxes(plan.world()));
+  const Group batch(plan.world(), batchAxes(plan));
   return {.rank = rank, .batchCoordinate = batch.coordinate(rank), .batchRanks = batch.size()};
 }
 

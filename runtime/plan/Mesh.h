@@ -37,8 +37,11 @@ private:
 /// Returns the axes that a communicator joins.
 AxisSet axesOf(const proto::Plan &plan, uint32_t communicator);
 
+/// Returns the axes along which ranks have values of their own.
+AxisSet varyingAxes(const proto::World &world, const proto::Placement &placement);
+
 /// Returns the axes along which inputs vary: ranks that differ there have samples of their own.
-AxisSet batchAxes(const proto::World &world);
+AxisSet batchAxes(const proto::Plan &plan);
 
 /// Ranks that differ from each other along some axes alone. They are numbered in rank order.
 class Group {

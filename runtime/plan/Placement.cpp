@@ -9,9 +9,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <numeric>
 #include <span>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace ds::plan {
@@ -36,63 +37,37 @@ void appendPart(std::vector<Run> &result, std::span<const Run> runs, uint64_t fi
 }
 
 /// The indices of each dimension that a rank has.
-std::vector<std::vector<Run>> indicesOf(const proto::World &world, const Placement &placement,
+std::vector<std::vector<Run>> indicesOf(const proto::World &world, const proto::Placement &placement,
                                         std::span<const int64_t> shape, uint32_t rank) {
   std::vector<std::vector<Run>> indices;
   for (const int64_t size : shape)
     indices.push_back({{0, uint64_t(size)}});
-  for (const AxisPlacement &one : placement.axes)
-    if (const auto *shard = std::get_if<Shard>(&one.how)) {
-      const uint64_t step = axisCoordinate(world, one.axis, rank) / shard->repeat;
+  for (const proto::AxisPlacement &one : placement.axes())
+    if (const proto::Shard &shard = one.shard(); one.has_shard()) {
+      const uint64_t step = axisCoordinate(world, one.axis(), rank) / shard.repeat();
       std::vector<Run> kept;
-      for (const Block &block : shard->blocks)
-        appendPart(kept, indices[shard->dimension], block.offset + step * block.stride, block.size);
-      indices[shard->dimension] = std::move(kept);
+      for (const proto::Block &block : shard.blocks())
+        appendPart(kept, indices[shard.dimension()], block.offset() + step * block.stride(), block.size());
+      indices[shard.dimension()] = std::move(kept);
     }
   return indices;
 }
 
-Held ownVariable(const proto::Plan &plan, const proto::Buffer &buffer) {
-  const auto elementBytes = uint64_t(byteSize(DType(plan.variables(int(buffer.variable())).dtype())));
-  return {buffer.variable(), buffer.first_element(), buffer.bytes() / elementBytes, 0};
+/// The elements that a rank keeps of its piece.
+Run keptOf(const proto::Plan &plan, const proto::Placement &placement, uint64_t pieceElements, uint32_t rank) {
+  if (!placement.has_window())
+    return {0, pieceElements};
+  const proto::Window &window = placement.window();
+  return {Group(plan, window.communicator()).coordinate(rank) * window.stride(), window.count()};
 }
 
 Group varyingGroup(const proto::Plan &plan, const proto::Variable &variable) {
-  return {plan.world(), placementOf(plan, variable).varying()};
+  return {plan.world(), varyingAxes(plan.world(), variable.placement())};
 }
 
 } // namespace
 
-AxisSet Placement::varying() const {
-  AxisSet varying;
-  for (const AxisPlacement &one : axes)
-    if (std::holds_alternative<Varies>(one.how))
-      varying.add(one.axis);
-  return varying;
-}
-
-Placement placementOf(const proto::Plan &plan, const proto::Variable &variable) {
-  Placement placement;
-  const AxisSet batch = batchAxes(plan.world());
-  for (uint32_t axis = 0; axis < uint32_t(plan.world().axes_size()); ++axis)
-    if (!batch.contains(axis))
-      continue;
-    else if (variable.kind() == proto::Variable::BUFFER) // what forward changes follows from the rank's own samples
-      placement.axes.push_back({axis, Varies()});
-    else if (variable.kind() == proto::Variable::GRADIENT)
-      placement.axes.push_back({axis, Reduction::Sum});
-  return placement;
-}
-
-Placement placementOfBucket(const proto::Plan &plan, const proto::Buffer &buffer) {
-  const proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
-  if (!buffer.shard())
-    return {};
-  const uint64_t slice = bucket.elements() / Group(plan, bucket.communicator()).size();
-  return {.axes = {}, .window = Window{bucket.communicator(), slice, slice}};
-}
-
-std::vector<Run> runsOf(const proto::World &world, const Placement &placement, std::span<const int64_t> shape,
+std::vector<Run> runsOf(const proto::World &world, const proto::Placement &placement, std::span<const int64_t> shape,
                         uint32_t rank) {
   const auto indices = indicesOf(world, placement, shape, rank);
   std::vector<Run> runs = {{0, 1}}; // of what the dimensions so far make
@@ -113,10 +88,9 @@ std::vector<Run> runsOf(const proto::World &world, const Placement &placement, s
 
 std::vector<Run> wholeElements(const proto::Plan &plan, const proto::Variable &variable, uint32_t rank, uint64_t first,
                                uint64_t count) {
-  const Placement placement = placementOf(plan, variable);
   const std::span<const int64_t> shape(variable.shape().data(), size_t(variable.shape_size()));
   std::vector<Run> part;
-  appendPart(part, runsOf(plan.world(), placement, shape, rank), first, count);
+  appendPart(part, runsOf(plan.world(), variable.placement(), shape, rank), first, count);
   return part;
 }
 
@@ -132,17 +106,41 @@ uint64_t elementsOf(const proto::Variable &variable) {
   return uint64_t(elementCount({variable.shape().data(), size_t(variable.shape_size())}));
 }
 
+uint64_t pieceElements(const proto::Variable &variable) {
+  std::vector<uint64_t> sizes(variable.shape().begin(), variable.shape().end());
+  for (const proto::AxisPlacement &axis : variable.placement().axes())
+    if (axis.has_shard())
+      cut(sizes, axis.shard());
+  return std::accumulate(sizes.begin(), sizes.end(), uint64_t(1), std::multiplies());
+}
+
+void cut(std::vector<uint64_t> &sizes, const proto::Shard &shard) {
+  uint64_t &size = sizes[shard.dimension()];
+  size = 0;
+  for (const proto::Block &block : shard.blocks())
+    size += block.size();
+}
+
+bool holdsWindow(const proto::Plan &plan, const proto::Buffer &buffer) {
+  return buffer.has_bucket() && plan.buckets(int(buffer.bucket())).placement().has_window();
+}
+
 std::vector<Held> heldIn(const proto::Plan &plan, const proto::Buffer &buffer, uint32_t rank) {
-  if (!buffer.has_bucket() || !buffer.shard())
-    return heldTogether(plan, buffer);
-  const Window window = *placementOfBucket(plan, buffer).window;
-  const uint64_t begin = window.stride * Group(plan, window.communicator).coordinate(rank);
-  return membersWithin(plan, plan.buckets(int(buffer.bucket())), begin, window.count);
+  if (buffer.has_variable()) {
+    const proto::Variable &variable = plan.variables(int(buffer.variable()));
+    const Run kept = keptOf(plan, variable.placement(), pieceElements(variable), rank);
+    return {{buffer.variable(), kept.first, kept.count, 0}};
+  }
+  if (!buffer.has_bucket())
+    return {};
+  const proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
+  const Run kept = keptOf(plan, bucket.placement(), bucket.elements(), rank);
+  return membersWithin(plan, bucket, kept.first, kept.count);
 }
 
 std::vector<Held> heldTogether(const proto::Plan &plan, const proto::Buffer &buffer) {
   if (buffer.has_variable())
-    return {ownVariable(plan, buffer)};
+    return {{buffer.variable(), 0, pieceElements(plan.variables(int(buffer.variable()))), 0}};
   if (!buffer.has_bucket())
     return {};
   const proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
@@ -153,8 +151,9 @@ std::vector<Held> membersWithin(const proto::Plan &plan, const proto::Bucket &bu
   const auto elementBytes = uint64_t(byteSize(DType(bucket.dtype())));
   std::vector<Held> held;
   for (const proto::BucketMember &member : bucket.members()) {
-    const uint64_t begin = std::max(first, member.element());
-    const uint64_t end = std::min(first + count, member.element() + elementsOf(plan.variables(int(member.variable()))));
+    const uint64_t elements = pieceElements(plan.variables(int(member.variable())));
+    const uint64_t begin = std::max(first, member.element()),
+                   end = std::min(first + count, member.element() + elements);
     if (begin < end)
       held.push_back({member.variable(), begin - member.element(), end - begin, (begin - first) * elementBytes});
   }

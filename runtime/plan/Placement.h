@@ -11,56 +11,10 @@
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <variant>
 #include <vector>
 
 namespace ds::plan {
-
-/// Indices of a dimension: the rank at coordinate c of the axis has [offset + c / repeat * stride, + size).
-struct Block {
-  uint64_t offset = 0, stride = 0, size = 0;
-};
-
-/// The rank has the indices of all blocks, end to end. `repeat` neighbours along the axis have the same. Where two axes
-/// cut one dimension, the second cuts what the first has left.
-struct Shard {
-  uint32_t dimension = 0;
-  std::vector<Block> blocks;
-  uint64_t repeat = 1;
-};
-
-/// What joins partial results: whole = the sum, the greatest or the least over the ranks of the axis.
-enum class Reduction : uint8_t { Sum, Max, Min };
-
-/// Every rank of the axis has a value of its own.
-struct Varies {};
-
-struct AxisPlacement {
-  uint32_t axis = 0; ///< of the world, of size above 1
-  std::variant<Shard, Reduction, Varies> how;
-};
-
-/// The rank at coordinate c of the communicator holds elements [c * stride, c * stride + count) of its piece laid flat.
-struct Window {
-  uint32_t communicator = 0;
-  uint64_t stride = 0, count = 0;
-};
-
-struct Placement {
-  std::vector<AxisPlacement> axes; ///< along all others it is replicated
-  std::optional<Window> window;    ///< absent: the rank holds all of its piece
-
-  /// Returns the axes along which it varies.
-  AxisSet varying() const;
-};
-
-/// Returns how a variable lies between two steps. What a bucket cuts is the bucket's placement.
-Placement placementOf(const proto::Plan &plan, const proto::Variable &variable);
-
-/// Returns how the bucket in a buffer lies.
-Placement placementOfBucket(const proto::Plan &plan, const proto::Buffer &buffer);
 
 /// Elements [first, first + count) of a tensor laid flat.
 struct Run {
@@ -69,7 +23,7 @@ struct Run {
 };
 
 /// Returns the elements of the whole tensor that a rank's piece has, in the piece's order. Neighbours are joined.
-std::vector<Run> runsOf(const proto::World &world, const Placement &placement, std::span<const int64_t> shape,
+std::vector<Run> runsOf(const proto::World &world, const proto::Placement &placement, std::span<const int64_t> shape,
                         uint32_t rank);
 
 /// Returns the elements of the whole variable that elements [first, first + count) of a rank's piece of it are.
@@ -80,8 +34,15 @@ std::vector<Run> wholeElements(const proto::Plan &plan, const proto::Variable &v
 uint64_t versionsOf(const proto::Plan &plan, const proto::Variable &variable);
 uint64_t versionOf(const proto::Plan &plan, const proto::Variable &variable, uint32_t rank);
 
-/// Counts the elements of a whole variable.
+/// Counts the elements of a whole variable; of a rank's piece of it.
 uint64_t elementsOf(const proto::Variable &variable);
+uint64_t pieceElements(const proto::Variable &variable);
+
+/// Leaves in the sizes of dimensions what a rank's part of one of them has.
+void cut(std::vector<uint64_t> &sizes, const proto::Shard &shard);
+
+/// Whether ranks keep windows of the bucket that a buffer holds.
+bool holdsWindow(const proto::Plan &plan, const proto::Buffer &buffer);
 
 /// Elements [first, first + count) of a rank's piece of a variable lie in a buffer from `byte` on.
 struct Held {

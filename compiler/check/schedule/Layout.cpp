@@ -58,10 +58,10 @@ void checkVariableLayout(const proto::Plan &plan, const proto::Role &role) {
                                       variable.name() + (first > end ? " lie nowhere" : " lie in two places")};
       end = last;
     }
-    if (end != plan::elementsOf(variable))
+    if (end != plan::pieceElements(variable))
       throw Refusal{"coverage", "role " + role.name() + ": elements " + std::to_string(end) + " to " +
-                                    std::to_string(plan::elementsOf(variable) - 1) + " of variable " + variable.name() +
-                                    " lie nowhere"};
+                                    std::to_string(plan::pieceElements(variable) - 1) + " of variable " +
+                                    variable.name() + " lie nowhere"};
   }
 }
 

@@ -79,11 +79,15 @@ TEST(Mesh, AxesAreFoundByTheirNames) {
 }
 
 TEST(Mesh, MicrobatchesAreDealtOutAlongTheBatchAxes) {
-  const plan::RankPosition position = plan::positionOfRank(meshPlan(), 9);
+  proto::Plan plan = meshPlan();
+  EXPECT_EQ(plan::batchRanks(plan), 1u); // it has no inputs
+  proto::AxisPlacement &data = *plan.add_inputs()->mutable_placement()->add_axes();
+  data.set_axis(1);
+  data.set_varies(true);
+  const plan::RankPosition position = plan::positionOfRank(plan, 9);
   EXPECT_EQ(position.batchCoordinate, 1u);
   EXPECT_EQ(position.batchRanks, 3u);
   EXPECT_EQ(position.globalMicrobatch(4), 13u); // k * d + r
-  EXPECT_EQ(plan::batchRanks(proto::Plan()), 1u);
 }
 
 TEST(Mesh, ChannelsHaveTwoEnds) {

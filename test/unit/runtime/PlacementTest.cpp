@@ -13,16 +13,15 @@
 #include <optional>
 #include <random>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace ds::test {
 namespace {
 
 namespace proto = plan::proto;
-using plan::AxisPlacement;
-using plan::Placement;
-using plan::Shard;
+using proto::AxisPlacement;
+using proto::Placement;
+using proto::Shard;
 
 struct Drawn {
   proto::Plan plan;
@@ -63,27 +62,37 @@ public:
       const uint64_t how = below(5);
       if (ranks == 1 || how == 0)
         continue;
+      if (how > 2 && drawn.shape.empty())
+        continue;
+      AxisPlacement &one = *drawn.placement.add_axes();
+      one.set_axis(axis);
       if (how == 1)
-        drawn.placement.axes.push_back({axis, plan::Varies()});
+        one.set_varies(true);
       else if (how == 2)
-        drawn.placement.axes.push_back({axis, plan::Reduction::Sum});
-      else if (!drawn.shape.empty())
-        drawn.placement.axes.push_back({axis, shard(ranks, drawn.shape)});
+        one.set_partial(AxisPlacement::SUM);
+      else
+        *one.mutable_shard() = shard(ranks, drawn.shape);
     }
-    std::ranges::reverse(drawn.placement.axes);
+    std::ranges::reverse(*drawn.placement.mutable_axes());
     return drawn;
   }
 
 private:
   /// Several blocks, each cut into equal parts.
   Shard shard(uint64_t ranks, std::vector<int64_t> &shape) {
-    Shard shard{.dimension = uint32_t(below(shape.size())), .blocks = {}, .repeat = divisorOf(ranks)};
-    const uint64_t parts = ranks / shard.repeat, local = uint64_t(shape[shard.dimension]);
+    Shard shard;
+    shard.set_dimension(uint32_t(below(shape.size())));
+    shard.set_repeat(divisorOf(ranks));
+    const uint64_t parts = ranks / shard.repeat(), local = uint64_t(shape[shard.dimension()]);
     const uint64_t size = divisorOf(local);
-    for (uint64_t block = 0; block < local / size; ++block)
-      shard.blocks.push_back({block * size * parts, size, size});
-    std::ranges::shuffle(shard.blocks, random_);
-    shape[shard.dimension] *= int64_t(parts);
+    for (uint64_t i = 0; i < local / size; ++i) {
+      proto::Block &block = *shard.add_blocks();
+      block.set_offset(i * size * parts);
+      block.set_stride(size);
+      block.set_size(size);
+    }
+    std::ranges::shuffle(*shard.mutable_blocks(), random_);
+    shape[shard.dimension()] *= int64_t(parts);
     return shard;
   }
 
@@ -92,18 +101,18 @@ private:
 
 /// Where a rank has an index of a dimension, if it does.
 std::optional<uint64_t> localIndex(const Drawn &drawn, uint32_t rank, uint32_t dimension, uint64_t index) {
-  for (const AxisPlacement &one : drawn.placement.axes) {
-    const auto *shard = std::get_if<Shard>(&one.how);
-    if (shard == nullptr || shard->dimension != dimension)
+  for (const AxisPlacement &one : drawn.placement.axes()) {
+    const Shard &shard = one.shard();
+    if (!one.has_shard() || shard.dimension() != dimension)
       continue;
-    const uint64_t step = plan::axisCoordinate(drawn.plan.world(), one.axis, rank) / shard->repeat;
+    const uint64_t step = plan::axisCoordinate(drawn.plan.world(), one.axis(), rank) / shard.repeat();
     std::optional<uint64_t> found;
     uint64_t before = 0;
-    for (const plan::Block &block : shard->blocks) {
-      const uint64_t begin = block.offset + step * block.stride;
-      if (index >= begin && index < begin + block.size)
+    for (const proto::Block &block : shard.blocks()) {
+      const uint64_t begin = block.offset() + step * block.stride();
+      if (index >= begin && index < begin + block.size())
         found = before + (index - begin);
-      before += block.size;
+      before += block.size();
     }
     if (!found)
       return std::nullopt;
@@ -140,9 +149,9 @@ std::vector<uint64_t> elementsOneByOne(const Drawn &drawn, uint32_t rank) {
 /// Ranks that have each element: all that differ along an axis that does not cut, and `repeat` along one that does.
 uint64_t timesHeld(const Drawn &drawn) {
   uint64_t times = plan::worldSize(drawn.plan);
-  for (const AxisPlacement &one : drawn.placement.axes)
-    if (const auto *shard = std::get_if<Shard>(&one.how))
-      times = times / drawn.plan.world().axes(int(one.axis)).size() * shard->repeat;
+  for (const AxisPlacement &one : drawn.placement.axes())
+    if (one.has_shard())
+      times = times / drawn.plan.world().axes(int(one.axis())).size() * one.shard().repeat();
   return times;
 }
 
@@ -187,6 +196,8 @@ proto::Plan drawBucket(Draws &draws) {
   }
   const uint64_t ranks = plan::Group(plan, 0).size();
   bucket.set_elements((end + ranks - 1) / ranks * ranks);
+  bucket.mutable_placement()->mutable_window()->set_stride(bucket.elements() / ranks);
+  bucket.mutable_placement()->mutable_window()->set_count(bucket.elements() / ranks);
   return plan;
 }
 
@@ -196,7 +207,6 @@ TEST(Placement, WindowsOfABucketTileIt) {
     const proto::Plan plan = drawBucket(draws);
     proto::Buffer buffer;
     buffer.set_bucket(0);
-    buffer.set_shard(true);
     const plan::Group group(plan, 0);
     const uint64_t slice = plan.buckets(0).elements() / group.size();
     std::vector<std::vector<int>> times; // by variable and element
@@ -214,9 +224,9 @@ TEST(Placement, WindowsOfABucketTileIt) {
   }
 }
 
-TEST(Placement, BuffersOfAModuleVaryAlongTheBatchAxes) {
+TEST(Placement, VersionsAreCountedAlongTheAxesOfWhatVaries) {
   proto::Plan plan;
-  for (auto [name, size] : {std::pair{"data", 3}, std::pair{"tensor", 2}}) {
+  for (auto [name, size] : {std::pair{"data", 3}, std::pair{"expert", 1}, std::pair{"tensor", 2}}) {
     proto::Axis &axis = *plan.mutable_world()->add_axes();
     axis.set_name(name);
     axis.set_size(uint32_t(size));
@@ -224,9 +234,43 @@ TEST(Placement, BuffersOfAModuleVaryAlongTheBatchAxes) {
   proto::Variable variable;
   EXPECT_EQ(plan::versionsOf(plan, variable), 1u);
   EXPECT_EQ(plan::versionOf(plan, variable, 5), 0u);
-  variable.set_kind(proto::Variable::BUFFER);
+  for (const uint32_t axis : {0, 1}) {
+    AxisPlacement &placement = *variable.mutable_placement()->add_axes();
+    placement.set_axis(axis);
+    placement.set_varies(true);
+  }
   EXPECT_EQ(plan::versionsOf(plan, variable), 3u);
   EXPECT_EQ(plan::versionOf(plan, variable, 5), 2u);
+}
+
+/// Halves of rows, and of such a half laid flat, thirds.
+TEST(Placement, AVariableMayHaveAWindowOfItsOwn) {
+  proto::Plan plan;
+  for (auto [name, size] : {std::pair{"data", 3}, std::pair{"tensor", 2}}) {
+    proto::Axis &axis = *plan.mutable_world()->add_axes();
+    axis.set_name(name);
+    axis.set_size(uint32_t(size));
+  }
+  plan.add_communicators()->add_axes(0);
+  proto::Variable &variable = *plan.add_variables();
+  variable.set_dtype(proto::DTYPE_F32);
+  variable.add_shape(3);
+  variable.add_shape(4);
+  AxisPlacement &half = *variable.mutable_placement()->add_axes();
+  half.set_axis(1);
+  half.mutable_shard()->set_dimension(1);
+  half.mutable_shard()->set_repeat(1);
+  half.mutable_shard()->add_blocks()->set_size(2);
+  half.mutable_shard()->mutable_blocks(0)->set_stride(2);
+  variable.mutable_placement()->mutable_window()->set_stride(2);
+  variable.mutable_placement()->mutable_window()->set_count(2);
+  proto::Buffer buffer;
+  buffer.set_variable(0);
+  const std::vector<plan::Held> held = plan::heldIn(plan, buffer, 3); // (1, 1): the second row's second half
+  ASSERT_EQ(held.size(), 1u);
+  EXPECT_EQ(held[0].first, 2u);
+  EXPECT_EQ(held[0].count, 2u);
+  EXPECT_EQ(plan::wholeElements(plan, variable, 3, held[0].first, held[0].count), (std::vector<plan::Run>{{6, 2}}));
 }
 
 TEST(Placement, PartsOfAWholeVariableAreThemselves) {
