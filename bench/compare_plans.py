@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""24 plans made by two builds of the tools: what differs, whether they train the same bits, what they took to compile.
+"""30 plans made by two builds of the tools: what differs, whether they train the same bits, what they took to compile.
 
     bench/compare_plans.py --before OTHER_BUILD/bin [--after build/release/bin]
 
-GPT-2, Llama, BERT, ResNet, MoE and ViT (tiny) on one rank, by ZeRO-3 on 4 ranks, in 4 pipeline stages, and with a budget of the memory
-that lies between what the model needs and the least it can do with. Each plan is compiled by both builds in turn, --rounds times, of which the
-least seconds of the processor count. It is compared by `ds-opt diff` of the build after, and trained for --steps steps by the ds-run of the build
-that made it. An arena that shrank is no difference.
+GPT-2, Llama, BERT, ResNet, MoE and ViT (tiny) on one rank, by ZeRO-3 on 4 ranks, in 4 pipeline stages, in 2 stages of 2 ranks that share
+out optimizer state, and with a budget of the memory that lies between what the model needs and the least it can do with. Each plan is compiled
+by both builds in turn, --rounds times, of which the least seconds of the processor count. It is compared by `ds-opt diff` of the build after,
+for which an arena that shrank is no difference. Where the builds' formats differ, all fields are compared but those that one format alone has.
+Each plan is trained for --steps steps by the ds-run of the build that made it.
 The last lines give the arena of GPT-2 124M, 16 x 256, without recompute. Exit code 1 where something differs.
 """
 
 import argparse
+import difflib
 import hashlib
+import itertools
 import json
 import resource
 import subprocess
@@ -19,6 +22,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools" / "ds-audit"))
 WORK = ROOT / "build" / "bench" / "compare"
 MODELS = ("gpt2", "llama", "bert", "resnet50", "moe", "vit")
 BASE = {"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4, "gradient_clipping": 1.0,
@@ -26,6 +30,7 @@ BASE = {"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4, "
 STRATEGIES = {"one rank": (1, {}),
               "ZeRO-3 x 4": (4, {"zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 0}}),
               "4 stages": (4, {"deepstatic": {"pipeline": {"stages": 4}}}),
+              "2 x ZeRO-1": (4, {"zero_optimization": {"stage": 1}, "deepstatic": {"pipeline": {"stages": 2}}}),
               "budgeted": (1, {})}
 
 
@@ -112,8 +117,34 @@ def trained(tools, plan, data, ranks, steps):
     return hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
 
 
+def read_message(path):
+    """The plan of any format, without fields that it has no name for."""
+    from ds_audit.plans import HEADER_BYTES, plan_class
+    plan = plan_class().FromString(path.read_bytes()[HEADER_BYTES:])
+    plan.DiscardUnknownFields()
+    return plan
+
+
+def without_placements(message):
+    """Format 1 had none. What it had instead follows from buffers' bytes."""
+    message.ClearField("format_version")
+    stack = [message]
+    while stack:
+        one = stack.pop()
+        for field, value in one.ListFields():
+            if field.name == "placement":
+                one.ClearField(field.name)
+            elif field.message_type:
+                stack += [value] if hasattr(value, "ListFields") else value
+    return str(message).splitlines()
+
+
 def differences(tools, before, after):
-    """What ds-opt diff names, but for arenas, which are compared by their numbers."""
+    """What ds-opt diff names, but for arenas, which are compared by their numbers; of two formats, lines that differ."""
+    plans = [read_message(before), read_message(after)]
+    if plans[0].format_version != plans[1].format_version:
+        lines = difflib.unified_diff(*map(without_placements, plans), "before", "after", n=1, lineterm="")
+        return list(itertools.islice(lines, 40))
     changes = json.loads(call(tools / "ds-opt", "diff", before, after, "--format", "json", codes=(0, 1)).stdout)["changes"]
     return [change for change in changes if change["section"] != "memory"]
 

@@ -2,6 +2,7 @@
 #include "compiler/check/Check.h"
 
 #include "compiler/check/Replay.h"
+#include "compiler/check/StateChanges.h"
 #include "compiler/check/meaning/CallRules.h"
 #include "compiler/check/meaning/CodeRules.h"
 #include "compiler/check/meaning/Delays.h"
@@ -143,6 +144,24 @@ void checkStale(const proto::Plan &plan) {
                             : "it says that it is stale, but no update is of a gradient of the step before"};
 }
 
+/// What micro-batches change varies as they do; all else that outlives a step is the same on all ranks, or a bucket's
+/// slice.
+void checkPlacements(const proto::Plan &plan) {
+  if (plan.reference().ops_size() == 0)
+    return;
+  const std::set<uint32_t> own = changedByMicrobatches(plan);
+  const std::string varies = plan.inputs_size() == 0 ? "" : plan.inputs(0).placement().SerializeAsString();
+  for (int v = 0; v < plan.variables_size(); ++v)
+    if (const proto::Variable &variable = plan.variables(v);
+        variable.placement().SerializeAsString() != (own.contains(uint32_t(v)) ? varies : ""))
+      throw Refusal{"meaning", "variable " + variable.name() +
+                                   (own.contains(uint32_t(v))
+                                        ? ": each rank changes it by its own micro-batches, but its placement does not "
+                                          "say that it varies as inputs do"
+                                        : ": its placement says that ranks have other parts or values of it, which the "
+                                          "reference program does not make")};
+}
+
 std::optional<Finding> check(const proto::Plan &plan, const std::set<std::string> &programs, World world,
                              Unknown &unknown) {
   try {
@@ -151,6 +170,7 @@ std::optional<Finding> check(const proto::Plan &plan, const std::set<std::string
     if (world == World::Closed)
       requireCalls(plan);
     checkStale(plan);
+    checkPlacements(plan);
     for (const proto::Role &role : plan.roles()) {
       checkMemory(plan, role);
       checkVariableLayout(plan, role);

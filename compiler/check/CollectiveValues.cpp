@@ -10,8 +10,8 @@
 #include "compiler/check/NormRules.h"
 #include "compiler/check/WrittenValues.h"
 #include "compiler/check/schedule/Layout.h"
-#include "runtime/plan/Groups.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
+#include "runtime/plan/Placement.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -34,12 +34,11 @@ int partOf(const proto::CollectiveCommand &collective, const proto::Operand &tar
 /// A bucket as a gather carries it: in its own element type, or converted to a smaller one.
 class CarriedBucket {
 public:
-  /// `bytes` of all slices. The bucket's element size is a multiple of `dtype`'s.
-  CarriedBucket(RankMemory &memory, const proto::Buffer &buffer, proto::DType dtype, uint64_t bytes,
-                Values::Version version)
+  /// The bucket's element size is a multiple of `dtype`'s.
+  CarriedBucket(RankMemory &memory, const proto::Buffer &buffer, proto::DType dtype, Values::Version version)
       : values_(memory.values()), dtype_(dtype), version_(version),
         factor_(elementBytes(dtypeOf(memory, buffer)) / elementBytes(dtype)),
-        layout_(memory.plan(), wholeOf(buffer, bytes * factor_), memory.rank) {}
+        layout_(memory.plan(), plan::heldTogether(memory.plan(), buffer)) {}
   static proto::DType dtypeOf(const RankMemory &memory, const proto::Buffer &buffer) {
     return memory.plan().buckets(int(buffer.bucket())).dtype();
   }
@@ -71,12 +70,6 @@ public:
   }
 
 private:
-  static proto::Buffer wholeOf(proto::Buffer buffer, uint64_t bytes) {
-    buffer.set_shard(false);
-    buffer.set_bytes(bytes);
-    return buffer;
-  }
-
   Values &values_;
   const proto::DType dtype_;
   const Values::Version version_;
@@ -102,7 +95,7 @@ const proto::Buffer *convertedBucket(const RankMemory &memory, const proto::Coll
                                                    &proto::BucketMember::variable) == 0)
       continue;
     const uint64_t wide = elementBytes(CarriedBucket::dtypeOf(memory, buffer)),
-                   sent = byteCount(buffer.shard() ? part.source() : part.target());
+                   sent = byteCount(plan::holdsWindow(memory.plan(), buffer) ? part.source() : part.target());
     if (wide >= size && wide % size == 0 && buffer.bytes() / wide == sent / size)
       return &buffer;
   }
@@ -115,16 +108,16 @@ std::vector<OperandSegment> gathered(RankMemory &memory, const proto::Collective
                                      const std::vector<OperandSegment> &own) {
   const auto [variable, version] = firstIn(memory.values(), own);
   const uint64_t bytes = byteCount(part.target());
-  const uint64_t offset = plan::groupCoordinate(memory.plan(), communicator, memory.rank) * byteCount(part.source());
+  const uint64_t offset = plan::Group(memory.plan(), communicator).coordinate(memory.rank) * byteCount(part.source());
   const proto::Buffer &source = memory.bufferOf(part.source()), &target = memory.bufferOf(part.target());
-  const bool isWhole = target.has_bucket() && !target.shard() && bytes == target.bytes();
-  const bool isOfShard = source.has_bucket() && source.shard() && byteCount(part.source()) == source.bytes();
-  const proto::Buffer *itself = isWhole ? &target : isOfShard ? &source : nullptr;
+  const bool isWhole = target.has_bucket() && !plan::holdsWindow(memory.plan(), target) && bytes == target.bytes();
+  const bool isOfSlice = plan::holdsWindow(memory.plan(), source) && byteCount(part.source()) == source.bytes();
+  const proto::Buffer *itself = isWhole ? &target : isOfSlice ? &source : nullptr;
   const proto::Buffer *gathers = itself ? itself : convertedBucket(memory, part, variable);
   if (!gathers)
     return {{0, bytes}};
   const proto::DType dtype = itself ? CarriedBucket::dtypeOf(memory, *itself) : part.source().dtype();
-  const CarriedBucket bucket(memory, *gathers, dtype, bytes, version);
+  const CarriedBucket bucket(memory, *gathers, dtype, version);
   if (!bucket.holdsSlice(offset, own))
     return {{0, bytes, {}, Values::other}};
   std::vector<OperandSegment> segments = {{0, bytes, {}, memory.values().variable(Values::noVariable, version)}};
@@ -157,7 +150,7 @@ std::optional<std::vector<OperandSegment>> gatheredFromRoles(RankMemory &memory,
   }
   const uint64_t bytes = byteCount(collective.parts(part).source());
   std::vector<OperandSegment> segments;
-  for (uint32_t rank : plan::groupRanks(memory.plan(), collective.communicator(), memory.rank)) {
+  for (uint32_t rank : plan::Group(memory.plan(), collective.communicator()).ranks(memory.rank)) {
     const uint64_t begin = segments.empty() ? 0 : segments.back().end;
     const auto slice = slices.find(rank); // of a rank that is not the first of its role nothing is known
     for (OperandSegment segment : slice == slices.end() ? std::vector<OperandSegment>{{0, bytes}} : *slice->second) {
@@ -192,8 +185,9 @@ uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const pr
 /// What a broadcast makes of its source: the first rank's, which is everybody's only where all have the same.
 void takeFirst(RankMemory &memory, std::vector<OperandSegment> &segments, const proto::CollectivePart &part,
                uint32_t communicator) {
-  const bool isSlice = part.source().rank_stride() > 0 || memory.bufferOf(part.source()).shard();
-  const uint32_t first = plan::groupFirst(memory.plan(), communicator, memory.rank);
+  const bool isSlice =
+      part.source().rank_stride() > 0 || plan::holdsWindow(memory.plan(), memory.bufferOf(part.source()));
+  const uint32_t first = plan::Group(memory.plan(), communicator).first(memory.rank);
   const bool isOfRole = plan::roleOfRank(memory.plan(), first).name() == memory.role().name();
   for (OperandSegment &segment : segments)
     if (isSlice || !isOfRole)
@@ -206,7 +200,7 @@ void takeFirst(RankMemory &memory, std::vector<OperandSegment> &segments, const 
 /// adds those of all ranks one by one. NCCL has an order of its own.
 void requireOrder(const RankMemory &memory, const std::vector<Contribution> &added, size_t index) {
   const uint32_t communicator = memory.instance(index).command->collective().communicator();
-  if (memory.plan().numerics() != "bit-equal" || plan::groupSize(memory.plan(), communicator) == 1)
+  if (memory.plan().numerics() != "bit-equal" || plan::Group(memory.plan(), communicator).size() == 1)
     return;
   if (memory.plan().machine().device() == "cuda")
     memory.refuse("numerics", index, "sums over ranks in an order of NCCL's own, and the plan says bit-equal");
@@ -291,7 +285,7 @@ std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::
     return {{0, bytes}}; // of other ranks' micro-batches: nothing is known of it
   const bool scatters = collective.kind() == proto::CollectiveCommand::REDUCE_SCATTER;
   const uint64_t skip =
-      scatters ? plan::groupCoordinate(memory.plan(), collective.communicator(), memory.rank) * bytes : 0;
+      scatters ? plan::Group(memory.plan(), collective.communicator()).coordinate(memory.rank) * bytes : 0;
   std::vector<OperandSegment> segments = {{0, bytes}}; // a sum of what is not followed
   if (memory.isFollowed(memory.rangeOf(part.source(), instance.microbatch)))
     segments = summands(memory, part.source(), skip, bytes, index);

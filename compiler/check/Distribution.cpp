@@ -2,7 +2,7 @@
 #include "compiler/check/Distribution.h"
 
 #include "kernels/KernelRows.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 
 #include <algorithm>
 
@@ -30,25 +30,15 @@ void mark(std::vector<OperandSegment> &segments, bool ownOfRank) {
 
 } // namespace
 
-uint64_t dataRanks(const proto::Plan &plan) {
-  for (const proto::Axis &axis : plan.world().axes())
-    if (axis.name() == "data")
-      return axis.size();
-  return 1;
-}
-
 bool joinsDataRanks(const proto::Plan &plan, uint32_t communicator) {
-  for (uint32_t axis : plan.communicators(int(communicator)).axes())
-    if (const proto::Axis &joined = plan.world().axes(int(axis)); joined.size() > 1 && joined.name() != "data")
-      return false;
-  return plan::groupSize(plan, communicator) == dataRanks(plan);
+  return plan::axesOf(plan, communicator) == plan::batchAxes(plan);
 }
 
 void distribute(RankMemory &memory, const std::vector<Effect> &effects,
                 std::vector<std::vector<OperandSegment>> &written, size_t index) {
   const Instance &instance = memory.instance(index);
   const proto::Command &command = *instance.command;
-  if (!memory.followsAll() || dataRanks(memory.plan()) == 1)
+  if (!memory.followsAll() || plan::batchRanks(memory.plan()) == 1)
     return; // the first rank's run is what the others' are
   if (command.has_kernel()) {
     const bool own = draws(command) || readsOwn(memory, effects, instance.microbatch);

@@ -17,11 +17,8 @@
 
 namespace ds::check {
 
-/// Ranks that samples are dealt out to.
-uint64_t dataRanks(const proto::Plan &plan);
-
-/// Whether the ranks of a communicator are those that samples are dealt out to, no others: ds-run deals them out along
-/// the axis called data. As many ranks of another axis are not these.
+/// Whether the ranks of a communicator are those that samples are dealt out to, no others: it joins the batch axes, and
+/// as many ranks along another axis are not these.
 bool joinsDataRanks(const proto::Plan &plan, uint32_t communicator);
 
 /// Marks in what a command writes, by effect, which is each rank's own.

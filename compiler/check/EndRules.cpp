@@ -6,6 +6,7 @@
 #include "compiler/check/StateChanges.h"
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Layout.h"
+#include "runtime/plan/Placement.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -122,8 +123,9 @@ void requireEnds(RankMemory &memory) {
 void requireKept(const RankMemory &memory, const proto::Operand &written, size_t index) {
   if (memory.context.program.name() == "step" || byteCount(written) == 0)
     return;
-  const Layout layout(memory.plan(), heldIn(memory.role(), memory.bufferOf(written)), memory.rank);
-  const std::vector<Member> members = layout.within(memory.offsetIn(written), byteCount(written));
+  const proto::Buffer &held = memory.role().buffers(int(plan::stateOf(memory.role(), written.buffer())));
+  const std::vector<Member> members =
+      Layout(memory.plan(), held, memory.rank).within(memory.offsetIn(written), byteCount(written));
   if (std::ranges::any_of(members, [&](const Member &member) {
         return memory.context.changes.of(member.variable).how == StateChanges::Kept;
       }))

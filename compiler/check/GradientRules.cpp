@@ -10,6 +10,7 @@
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Layout.h"
 #include "kernels/KernelTable.h"
+#include "runtime/plan/Mesh.h"
 
 #include <algorithm>
 #include <optional>
@@ -229,7 +230,7 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
 void requireSummed(RankMemory &memory, const proto::Operand &gradient, size_t index) {
   for (const OperandSegment &segment : memory.segmentsOf(gradient, memory.instance(index).microbatch)) {
     for (const Contribution &one : segment.contributions)
-      if (dataRanks(memory.plan()) > 1 && !one.allRanks)
+      if (plan::batchRanks(memory.plan()) > 1 && !one.allRanks)
         memory.refuse("coverage", index,
                       "squares a gradient that holds micro-batch " + std::to_string(one.microbatch) +
                           " of this rank alone; it was not summed over the ranks, or this rank added to the sum");

@@ -5,7 +5,7 @@
 #include "compiler/check/GradientRules.h"
 #include "compiler/check/NormRules.h"
 #include "kernels/KernelRows.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -42,9 +42,9 @@ void requireSum(RankMemory &memory, const proto::Command &command, std::span<con
     if (!sums(collective))
       throw Mismatch{"it is no sum, but is said to be " + op.op()};
     if (!joinsDataRanks(plan, collective.communicator()))
-      throw Mismatch{"it sums over the " + std::to_string(plan::groupSize(plan, collective.communicator())) +
+      throw Mismatch{"it sums over the " + std::to_string(plan::Group(plan, collective.communicator()).size()) +
                      " ranks of communicator " + plan.communicators(int(collective.communicator())).name() +
-                     ", not over those that have micro-batches, along axis data"};
+                     ", not over those that have micro-batches of their own"};
     // Of gradients, which lie in buckets, the optimizer asks what they are sums of.
     const uint32_t added = memory.values().of(op.operands(0));
     if (plan.variables(int(op.variables(0))).kind() == proto::Variable::GRADIENT)

@@ -4,6 +4,7 @@
 #include "compiler/check/Distribution.h"
 #include "core/DType.h"
 #include "kernels/ElementwiseProgram.h"
+#include "runtime/plan/Mesh.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -24,10 +25,10 @@ uint32_t expectedOf(const RankMemory &memory, const proto::Metric &metric) {
     if (change.how == StateChanges::Kept)
       return Values::unknown;
     const bool isSumOverRanks = change.how == StateChanges::Accumulated && memory.context.program.name() == "evaluate";
-    if (!isSumOverRanks || dataRanks(plan) == 1)
+    if (!isSumOverRanks || plan::batchRanks(plan) == 1)
       return change.value;
     const proto::Variable &sum = plan.variables(v);
-    const uint32_t parts[] = {change.value, memory.values().constant(double(dataRanks(plan)), sum.dtype())};
+    const uint32_t parts[] = {change.value, memory.values().constant(double(plan::batchRanks(plan)), sum.dtype())};
     return memory.values().apply(int64_t(kernels::ElementwiseOp::Div), sum.dtype(), parts, elementsIn(shapeOf(sum)));
   }
   return Values::unknown;

@@ -6,7 +6,7 @@
 #include "compiler/check/meaning/ReferenceOps.h"
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Layout.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 
 #include <algorithm>
 #include <string>
@@ -186,7 +186,7 @@ std::vector<OperandSegment> sumsOfSquares(RankMemory &memory, size_t index) {
 std::optional<std::vector<OperandSegment>> gatheredSquares(const RankMemory &memory, const proto::CollectivePart &part,
                                                            uint32_t communicator,
                                                            const std::vector<OperandSegment> &own) {
-  const uint64_t skip = plan::groupCoordinate(memory.plan(), communicator, memory.rank) * byteCount(part.source());
+  const uint64_t skip = plan::Group(memory.plan(), communicator).coordinate(memory.rank) * byteCount(part.source());
   for (const OperandSegment &segment : own)
     if (const auto squared = memory.values().squaredBy(segment.value))
       return layoutAround(memory, part, squared->block, skip, own);

@@ -4,7 +4,7 @@
 #include "compiler/check/Distribution.h"
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Layout.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/ProgramLives.h"
 
 #include <algorithm>
@@ -34,15 +34,13 @@ void RankMemory::setInitial(uint32_t index) {
     shadow.over(buffer.offset() + member.begin, buffer.offset() + member.end,
                 [&](uint64_t, uint64_t, Segment &segment) {
                   segment.content.value = values().variable(member.variable);
-                  segment.content.ownOfRank = dataRanks(plan()) > 1 && context.changes.isOwnOfRank(member.variable);
+                  segment.content.ownOfRank = plan::batchRanks(plan()) > 1 && context.changes.isOwnOfRank(member.variable);
                   segment.content.valueByte = member.firstByte;
                 });
 }
 
 uint64_t RankMemory::offsetIn(const proto::Operand &operand) const {
-  const uint64_t coordinate =
-      operand.rank_stride() == 0 ? 0 : plan::groupCoordinate(plan(), operand.communicator(), rank);
-  return operand.byte_offset() + coordinate * operand.rank_stride();
+  return plan::operandOffset(plan(), operand, rank);
 }
 
 Range RankMemory::rangeOf(const proto::Operand &operand, uint64_t microbatch) const {
@@ -101,7 +99,7 @@ uint32_t RankMemory::valueIn(const proto::Operand &operand, uint64_t microbatch)
 }
 
 std::vector<OperandSegment> Scattered::of(const proto::Plan &plan, uint32_t rank, uint64_t bytes) const {
-  const uint64_t first = plan::groupCoordinate(plan, communicator, rank) * bytes;
+  const uint64_t first = plan::Group(plan, communicator).coordinate(rank) * bytes;
   std::vector<OperandSegment> slice;
   for (OperandSegment segment : whole) {
     const uint64_t begin = std::max(segment.begin, first), end = std::min(segment.end, first + bytes);

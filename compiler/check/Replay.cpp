@@ -6,7 +6,8 @@
 #include "compiler/check/TailRules.h"
 #include "compiler/check/schedule/Layout.h"
 #include "core/IntervalMap.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
+#include "runtime/plan/Placement.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -62,7 +63,7 @@ std::map<uint32_t, Slices> slicedBuffers(const proto::Plan &plan, const proto::R
       }
   for (auto &[index, slices] : buffers) {
     slices.ends = ends[index];
-    const proto::Buffer &held = heldIn(role, role.buffers(int(index)));
+    const proto::Buffer &held = role.buffers(int(plan::stateOf(role, index)));
     for (const Member &member : Layout(plan, held, 0).within(0, held.bytes()))
       slices.ends.insert({member.begin, member.end});
   }
@@ -100,7 +101,8 @@ std::vector<size_t> usersOf(const std::vector<Range> &ranges, const proto::Role 
 
 /// Copies from or to what ranks reach by slices, hold a slice of, or have in a file, where a parameter or state may
 /// lie; and those that go on from there.
-std::vector<std::set<uint32_t>> copiesOfSlices(const proto::Role &role, const std::map<uint32_t, Slices> &sliced) {
+std::vector<std::set<uint32_t>> copiesOfSlices(const proto::Plan &plan, const proto::Role &role,
+                                               const std::map<uint32_t, Slices> &sliced) {
   std::vector<std::set<uint32_t>> joined, others;
   std::set<uint32_t> ends;
   for (const proto::Routine &routine : role.routines())
@@ -114,7 +116,7 @@ std::vector<std::set<uint32_t>> copiesOfSlices(const proto::Role &role, const st
   for (const auto &[buffer, slices] : sliced)
     ends.insert(buffer);
   for (uint32_t buffer = 0; buffer < uint32_t(role.buffers_size()); ++buffer)
-    if (role.buffers(int(buffer)).shard())
+    if (plan::holdsWindow(plan, role.buffers(int(buffer))))
       ends.insert(buffer);
   for (size_t before = SIZE_MAX; before != joined.size();) {
     before = joined.size();
@@ -131,8 +133,9 @@ std::vector<std::set<uint32_t>> copiesOfSlices(const proto::Role &role, const st
 
 /// Buffers between which bytes of a rank's slice pass: the two ends of each such copy; of an update on the host the
 /// operands that are such ends, and state; and a buffer and its next, in which the slice lies when a run has ended.
-std::vector<std::set<uint32_t>> passages(const proto::Role &role, const std::map<uint32_t, Slices> &sliced) {
-  std::vector<std::set<uint32_t>> joined = copiesOfSlices(role, sliced);
+std::vector<std::set<uint32_t>> passages(const proto::Plan &plan, const proto::Role &role,
+                                         const std::map<uint32_t, Slices> &sliced) {
+  std::vector<std::set<uint32_t>> joined = copiesOfSlices(plan, role, sliced);
   std::set<uint32_t> ends;
   for (const std::set<uint32_t> &both : joined)
     ends.insert(both.begin(), both.end());
@@ -183,10 +186,11 @@ std::vector<uint32_t> groupsOf(const proto::Role &role, const std::vector<std::s
 /// Coordinates of a group's ranks that the role has.
 std::map<uint64_t, uint32_t> coordinatesOf(const proto::Plan &plan, const proto::Role &role, uint32_t communicator) {
   std::map<uint64_t, uint32_t> ranks; // by coordinate
-  for (uint32_t rank : plan::groupRanks(plan, communicator, role.ranks(0)))
+  const plan::Group group(plan, communicator);
+  for (uint32_t rank : group.ranks(role.ranks(0)))
     for (int i = 0; i + 1 < role.ranks_size(); i += 2)
       if (rank >= role.ranks(i) && rank <= role.ranks(i + 1))
-        ranks[plan::groupCoordinate(plan, communicator, rank)] = rank;
+        ranks[group.coordinate(rank)] = rank;
   return ranks;
 }
 
@@ -196,7 +200,7 @@ void replaySlices(const RoleContext &context) {
   const proto::Role &role = context.role();
   const std::vector<std::vector<size_t>> users = usersOf(role, context.timeline());
   const std::map<uint32_t, Slices> sliced = slicedBuffers(context.plan, role);
-  const std::vector<uint32_t> groups = groupsOf(role, passages(role, sliced));
+  const std::vector<uint32_t> groups = groupsOf(role, passages(context.plan, role, sliced));
   std::map<uint32_t, std::set<uint32_t>> ranks; // by group
   for (const auto &[index, slices] : sliced)
     for (const uint32_t rank : representativeRanks(slices, coordinatesOf(context.plan, role, slices.communicator)))

@@ -1,7 +1,8 @@
 //===- SliceRules.cpp - what ranks keep of what they share out ------------===//
 #include "compiler/check/SliceRules.h"
 
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
+#include "runtime/plan/Placement.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -19,8 +20,8 @@ bool computes(const proto::Plan &plan, const proto::Command &command) {
 }
 
 bool isSlice(const proto::Plan &plan, const proto::Buffer &buffer) {
-  return buffer.has_bucket() && buffer.shard() &&
-         plan::groupSize(plan, plan.buckets(int(buffer.bucket())).communicator()) > 1;
+  return plan::holdsWindow(plan, buffer) &&
+         plan::Group(plan, plan.buckets(int(buffer.bucket())).placement().window().communicator()).size() > 1;
 }
 
 } // namespace

@@ -19,15 +19,21 @@ bool isCarried(const proto::Plan &plan, const proto::ReferenceOp &op) {
 
 } // namespace
 
+std::set<uint32_t> changedByMicrobatches(const proto::Plan &plan) {
+  std::set<uint32_t> variables;
+  for (const proto::ReferenceOp &op : plan.reference().ops())
+    if (op.variables_size() > 0 && (op.op() == "train.update_average" || isCarried(plan, op)))
+      variables.insert(op.variables(0));
+  return variables;
+}
+
 StateChanges::StateChanges(const proto::Plan &plan, Values &values, const std::string &program)
-    : plan_(plan), values_(values), delays_(plan), known_(plan.reference().ops_size() > 0) {
+    : plan_(plan), values_(values), delays_(plan), known_(plan.reference().ops_size() > 0),
+      own_(changedByMicrobatches(plan)) {
   for (const std::string &function : functionsOf(program)) // what comes last counts
     for (const proto::ReferenceOp &op : plan.reference().ops())
       if (op.function() == function)
         add(op);
-  for (const proto::ReferenceOp &op : plan.reference().ops())
-    if (op.variables_size() > 0 && (op.op() == "train.update_average" || isCarried(plan, op)))
-      own_.insert(op.variables(0));
   for (const proto::Variable &variable : plan.variables()) // what plans by hand say instead
     if (program == "step" && variable.kind() == proto::Variable::GRADIENT && variable.has_of())
       changes_[variable.of()] = {Updated, values.variable(variable.of(), Values::Version::Updated)};

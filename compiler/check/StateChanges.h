@@ -45,9 +45,13 @@ private:
   Values &values_;
   const Delays delays_;
   bool known_;
-  std::map<uint32_t, Change> changes_; ///< by variable
   std::set<uint32_t> own_;             ///< variables, by any program
+  std::map<uint32_t, Change> changes_; ///< by variable
 };
+
+/// Variables that micro-batches change, so that each rank has its own: running statistics, and what a micro-batch
+/// leaves for the next one.
+std::set<uint32_t> changedByMicrobatches(const proto::Plan &plan);
 
 /// The functions of the reference program that a run of `program` carries out, in order.
 std::vector<std::string> functionsOf(const std::string &program);

@@ -3,7 +3,7 @@
 
 #include "compiler/check/NormRules.h"
 #include "kernels/KernelRows.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -293,7 +293,7 @@ std::vector<std::vector<OperandSegment>> writtenBy(RankMemory &memory, const std
 
 std::optional<Scattered> scatteredIn(RankMemory &memory, const proto::Operand &operand, uint32_t communicator,
                                      const std::vector<OperandSegment> &own) {
-  const uint64_t bytes = byteCount(operand), all = bytes * plan::groupSize(memory.plan(), communicator);
+  const uint64_t bytes = byteCount(operand), all = bytes * plan::Group(memory.plan(), communicator).size();
   if (operand.rank_stride() != 0 && operand.rank_stride() != bytes)
     return std::nullopt;
   const auto found = memory.context.messages.scattered.find({memory.context.index, operand.buffer()});

@@ -254,8 +254,8 @@ private:
     return i < variables_.size() ? variables_[i][buffer.variable()] : buffer.variable();
   }
 
-  /// What a buffer is for: whether it is the next of another, holds a bucket; then of which, and which part of it.
-  using Held = std::tuple<bool, bool, uint32_t, uint64_t>;
+  /// What a buffer is for: whether it is the next of another, holds a bucket; then of which, and the arena.
+  using Held = std::tuple<bool, bool, uint32_t, uint32_t>;
 
   Held held(size_t i, int r, const proto::Buffer &buffer) const {
     if (buffer.has_next_of()) {
@@ -263,9 +263,7 @@ private:
       std::get<0>(next) = true;
       return next;
     }
-    return {false, buffer.has_bucket(), buffer.has_bucket() ? buffer.bucket() : variableOf(i, buffer),
-            buffer.has_bucket() ? uint64_t(buffer.arena()) << 1 | buffer.shard()
-                                : uint64_t(buffer.arena()) << 48 | buffer.first_element()};
+    return {false, buffer.has_bucket(), buffer.has_bucket() ? buffer.bucket() : variableOf(i, buffer), buffer.arena()};
   }
 
   /// What is not shared of a role, with its buffers numbered on from those that are.

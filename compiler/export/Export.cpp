@@ -95,9 +95,15 @@ void Exporter::exportBuckets() {
     buckets_[bucket.getSymNameAttr()] = plan_.buckets_size();
     plan::proto::Bucket &message = *plan_.add_buckets();
     message.set_name(bucket.getSymName().str());
-    message.set_communicator(ofAxis.lookup(bucket.getAxisAttr()));
     message.set_dtype(exportDType(bucket.getWholeType().getElementType()));
     message.set_elements(bucket.getWholeType().getNumElements());
+    if (bucket.isSharded()) {
+      const int64_t slice = bucket.getSliceType().getNumElements();
+      plan::proto::Window &window = *message.mutable_placement()->mutable_window();
+      window.set_communicator(ofAxis.lookup(bucket.getAxisAttr()));
+      window.set_stride(slice);
+      window.set_count(slice);
+    }
     if (auto gathered = bucket->getAttrOfType<StringAttr>("dist.gathered"))
       message.set_gathered(gathered.str());
     for (auto [member, offset] : llvm::zip(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(), bucket.getOffsets())) {
@@ -121,6 +127,7 @@ LogicalResult Exporter::run() {
   exportInputs();
   if (failed(exportReference()))
     return failure();
+  exportRunningStatistics();
   return exportEachRole();
 }
 

@@ -21,6 +21,7 @@ void Exporter::exportInputs() {
     message.set_limit(input.getLimit().value_or(0));
     if (auto ignored = input.getIgnored())
       message.set_ignored(*ignored);
+    exportVaries(message);
   }
 }
 
@@ -41,6 +42,19 @@ LogicalResult Exporter::exportReference() {
         return failure();
   }
   return success();
+}
+
+/// Each rank changes them by its own micro-batches: averages, and buffers that a micro-batch leaves for the next one.
+void Exporter::exportRunningStatistics() {
+  using plan::proto::Variable;
+  std::set<unsigned> variables;
+  for (const plan::proto::ReferenceOp &op : plan_.reference().ops())
+    if (op.op() == train::UpdateAverageOp::getOperationName() ||
+        (op.op() == train::StoreOp::getOperationName() && op.function() == "microbatch" &&
+         plan_.variables(int(op.variables(0))).kind() == Variable::BUFFER))
+      variables.insert(op.variables(0));
+  for (unsigned variable : variables)
+    exportVaries(*plan_.mutable_variables(int(variable)));
 }
 
 /// The number that all elements are, or a checksum of them: enough to tell constants apart.

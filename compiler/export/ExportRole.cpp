@@ -35,7 +35,6 @@ void Exporter::exportBuffer(plan::BufferOp buffer, proto::Buffer &message) {
     else
       message.set_bucket(buckets_.lookup(holds.getAttr()));
   }
-  message.set_shard(buffer.getShard());
   if (auto lives = buffer.getLives())
     for (size_t i = 0; i + 5 <= lives->size(); i += 5) {
       proto::Life &life = *message.add_lives();

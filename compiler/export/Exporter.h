@@ -22,6 +22,16 @@ public:
 
 private:
   void exportWorld();
+  /// Says of an input or a variable that micro-batches make it another value on each rank. Nothing varies along an axis
+  /// of size 1.
+  template <typename Message> void exportVaries(Message &message) {
+    for (int axis = 0; axis < plan_.world().axes_size(); ++axis)
+      if (const plan::proto::Axis &one = plan_.world().axes(axis); one.name() == dist::dataAxis && one.size() > 1) {
+        plan::proto::AxisPlacement &placement = *message.mutable_placement()->add_axes();
+        placement.set_axis(axis);
+        placement.set_varies(true);
+      }
+  }
   llvm::LogicalResult exportEachRole();
   void exportBuckets();
   void exportChannels();
@@ -32,6 +42,7 @@ private:
   llvm::FailureOr<unsigned> weightFile(train::VariableOp variable, llvm::StringRef path);
   void exportInputs();
   llvm::LogicalResult exportReference();
+  void exportRunningStatistics();
   llvm::LogicalResult exportReferenceOp(mlir::Operation &op, llvm::StringRef function);
   llvm::LogicalResult exportRole(plan::RoleOp role);
   void exportBuffer(plan::BufferOp buffer, plan::proto::Buffer &message);

@@ -6,7 +6,8 @@
 #include "compiler/report/PipelineStages.h"
 #include "compiler/report/WireBytes.h"
 #include "core/Error.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
+#include "runtime/plan/Placement.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
@@ -131,18 +132,16 @@ Facts configFacts(const Plan &plan) {
 std::string holding(const Plan &plan, const Buffer &buffer) {
   if (buffer.has_bucket()) {
     const plan::proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
-    const std::string ranks = plural(plan::groupSize(plan, bucket.communicator()), "rank");
-    return (buffer.shard() ? "slices of bucket " + bucket.name() + " over "
-                           : "whole in bucket " + bucket.name() + " on ") +
-           ranks;
+    const uint64_t kept = bucket.placement().has_window() ? bucket.placement().window().count() : bucket.elements();
+    return kept == bucket.elements()
+               ? "whole in bucket " + bucket.name() + " on every rank"
+               : "slices of bucket " + bucket.name() + " over " + plural(bucket.elements() / kept, "rank");
   }
-  const Variable &variable = plan.variables(int(buffer.variable()));
-  if (buffer.bytes() == bytesOf(variable))
+  const plan::Held held = plan::heldTogether(plan, buffer).front();
+  const uint64_t count = plan::elementsOf(plan.variables(int(held.variable)));
+  if (held.count == count)
     return "whole on every rank";
-  const uint64_t count = elements(variable.shape()), bytes = bytesOf(variable);
-  const uint64_t held = bytes == 0 ? 0 : buffer.bytes() / (bytes / count);
-  return "elements " + grouped(buffer.first_element()) + " to " + grouped(buffer.first_element() + held - 1) + " of " +
-         grouped(count);
+  return "elements " + grouped(held.first) + " to " + grouped(held.first + held.count - 1) + " of " + grouped(count);
 }
 
 Facts ownershipFacts(const Plan &plan) {

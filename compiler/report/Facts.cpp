@@ -2,6 +2,7 @@
 #include "compiler/report/Facts.h"
 
 #include "core/DType.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -30,29 +31,15 @@ std::string scaled(double value, double step, const char *const *units, int coun
 } // namespace
 
 WorldSize worldSize(const plan::proto::Plan &plan) {
-  WorldSize world;
-  for (const plan::proto::Axis &axis : plan.world().axes()) {
-    if (axis.name() == "pipe")
-      world.pipe = axis.size();
-    else if (axis.name() == "data")
-      world.data = axis.size();
-    else if (axis.name() == "expert")
-      world.expert = axis.size();
-    else if (axis.name() == "tensor")
-      world.tensor = axis.size();
-  }
-  return world;
+  const auto size = [&](const char *axis) { return plan::axisSize(plan.world(), axis); };
+  return {.pipe = size("pipe"), .data = size("data"), .expert = size("expert"), .tensor = size("tensor")};
 }
 
 std::vector<std::string> ownOfDataRanks(const plan::proto::Plan &plan) {
   std::vector<std::string> names;
-  if (worldSize(plan).data > 1)
-    for (const plan::proto::ReferenceOp &op : plan.reference().ops())
-      if (op.op() == "train.update_average" ||
-          (op.op() == "train.store" && op.function() == "microbatch" &&
-           plan.variables(int(op.variables(0))).kind() == plan::proto::Variable::BUFFER))
-        for (const uint32_t variable : op.variables())
-          names.push_back(plan.variables(int(variable)).name());
+  for (const plan::proto::Variable &variable : plan.variables())
+    if (!plan::varyingAxes(plan.world(), variable.placement()).empty())
+      names.push_back(variable.name());
   return names;
 }
 

@@ -57,6 +57,7 @@
 #include "compiler/report/movement/MovedBytes.h"
 #include "runtime/plan/CommandWork.h"
 #include "runtime/plan/Flops.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <array>
@@ -175,13 +176,9 @@ json roleJson(const Plan &plan, const Role &role) {
 }
 
 json rankJson(const Plan &plan, uint64_t rank, const Role &role, const json &common) {
-  const WorldSize world = worldSize(plan);
-  json result = {{"rank", rank},
-                 {"role", role.name()},
-                 {"coords",
-                  {{"data", rank / (world.tensor * world.expert) % world.data},
-                   {"pipe", rank / (world.tensor * world.expert * world.data)},
-                   {"tensor", rank % world.tensor}}}};
+  json result = {{"rank", rank}, {"role", role.name()}};
+  for (const char *axis : {"data", "pipe", "tensor"})
+    result["coords"][axis] = plan::axisCoordinate(plan.world(), axis, rank);
   result.update(common);
   const WireBytes wire = wireBytesPerStep(plan, role, rank);
   result["wire_bytes_per_step"] = {{"all_gather", wire.allGather},

@@ -4,6 +4,7 @@
 #include "compiler/report/Facts.h"
 #include "compiler/report/Sharing.h"
 #include "compiler/report/Table.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -69,9 +70,8 @@ double imbalance(const Pipeline &pipeline) {
 
 std::vector<std::vector<uint64_t>> stagesOfVariables(const Plan &plan) {
   std::vector<std::set<uint64_t>> stages(size_t(plan.variables_size()));
-  const WorldSize world = worldSize(plan);
   for (const Role &role : plan.roles()) {
-    const uint64_t at = role.ranks(0) / (world.ranks() / world.pipe);
+    const uint64_t at = plan::axisCoordinate(plan.world(), "pipe", role.ranks(0));
     const auto readers =
         plan.pipeline().chunks() > 1 ? readersOf(plan, role) : std::map<uint32_t, std::set<uint64_t>>();
     for (uint32_t variable : variablesHeld(plan, role))

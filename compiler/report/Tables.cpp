@@ -253,12 +253,22 @@ Table stateTable(const Plan &plan, const Role &role) {
   return table;
 }
 
+/// "replicated", "sharded over data".
+static std::string heldText(const Plan &plan, const BucketFacts &facts) {
+  if (facts.heldBytes == facts.wholeBytes)
+    return "replicated";
+  std::string axes;
+  if (const plan::proto::Placement &placement = facts.bucket->placement(); placement.has_window())
+    for (const uint32_t axis : plan.communicators(int(placement.window().communicator())).axes())
+      axes += (axes.empty() ? " over " : " x ") + plan.world().axes(int(axis)).name();
+  return "sharded" + axes;
+}
+
 Table bucketTable(const Plan &plan, const Role &role) {
   Table table({"bucket", "held", "members", "elements", "a rank", "padding"}, {false, false, true, true, true, true});
   for (const BucketFacts &facts : bucketFacts(plan, role))
-    table.addWithNote({facts.bucket->name(), facts.heldBytes == facts.wholeBytes ? "replicated" : "sharded",
-                       grouped(uint64_t(facts.bucket->members_size())), grouped(facts.bucket->elements()),
-                       grouped(facts.heldBytes), grouped(facts.paddingBytes)},
+    table.addWithNote({facts.bucket->name(), heldText(plan, facts), grouped(uint64_t(facts.bucket->members_size())),
+                       grouped(facts.bucket->elements()), grouped(facts.heldBytes), grouped(facts.paddingBytes)},
                       facts.oversized ? "larger than the bucket size: a bucket of its own" : "");
   return table;
 }

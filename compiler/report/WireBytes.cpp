@@ -3,7 +3,7 @@
 
 #include "compiler/report/Facts.h"
 #include "core/DType.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -31,8 +31,8 @@ uint64_t bytesOf(const google::protobuf::RepeatedPtrField<plan::proto::Operand> 
 }
 
 void add(const plan::proto::Plan &plan, const CollectiveCommand &collective, uint64_t rank, WireBytes &sum) {
-  const uint64_t n = plan::groupSize(plan, collective.communicator());
-  const uint64_t r = plan::groupCoordinate(plan, collective.communicator(), uint32_t(rank));
+  const plan::Group group(plan, collective.communicator());
+  const uint64_t n = group.size(), r = group.coordinate(rank);
   for (const plan::proto::CollectivePart &part : collective.parts()) {
     const auto dtype = dtypeFromNumber(int(part.source().dtype()));
     const uint64_t element = dtype ? uint64_t(byteSize(*dtype)) : 0;

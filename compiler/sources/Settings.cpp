@@ -9,6 +9,7 @@
 #include "compiler/sources/Targets.h"
 #include "compiler/sources/UpdateProgram.h"
 #include "core/Error.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -42,13 +43,13 @@ void requireEqual(const std::string &what, double has, double wanted, const std:
 
 Claim batches(const proto::Plan &plan, const ConfigFile &config) {
   const proto::Training &training = plan.training();
-  const std::string why = "the configuration, for " + std::to_string(dataRanks(plan)) + " data-parallel ranks";
+  const std::string why = "the configuration, for " + std::to_string(plan::batchRanks(plan)) + " data-parallel ranks";
   requireEqual("train_micro_batch_size_per_gpu", double(training.micro_batch_size()), double(config.microBatch), why);
   requireEqual("gradient_accumulation_steps", double(training.accumulation_steps()), double(config.accumulation), why);
   requireEqual("train_batch_size", double(training.train_batch_size()), double(config.trainBatch), why);
   return {"batch", "a step takes " + std::to_string(config.trainBatch) + " samples: " +
                        std::to_string(config.accumulation) + " micro-batches of " + std::to_string(config.microBatch) +
-                       " on each of " + std::to_string(dataRanks(plan)) + " data-parallel ranks"};
+                       " on each of " + std::to_string(plan::batchRanks(plan)) + " data-parallel ranks"};
 }
 
 /// The parameter that an update is of.
@@ -106,7 +107,7 @@ Claim clipping(const proto::Plan &plan, const ConfigFile &config) {
 /// The mean over all micro-batches: gradients by their seed, the loss by a division of its sum. Or that over all
 /// targets.
 Claim scale(const proto::Plan &plan, const ConfigFile &config) {
-  const double microbatches = double(config.accumulation * dataRanks(plan));
+  const double microbatches = double(config.accumulation * plan::batchRanks(plan));
   const auto seeds = opsOf(plan, "train.loss_gradient");
   if (seeds.size() != 1)
     throw Error("the reference program of the plan begins its backward pass " + std::to_string(seeds.size()) +
@@ -238,7 +239,7 @@ Claim reductions(const proto::Plan &plan, const ConfigFile &config) {
               return true;
     return false;
   };
-  const bool shares = dataRanks(plan) > 1;
+  const bool shares = plan::batchRanks(plan) > 1;
   for (const auto &[dtype, name] : {std::pair(proto::DTYPE_BF16, "bf16"), std::pair(proto::DTYPE_F16, "fp16")})
     if (const bool wanted = shares && config.reductionType == name; sumsIn(dtype) != wanted)
       throw Error("the plan sums " + std::string(wanted ? "nothing" : "gradients") + " over ranks in " + name +
@@ -258,21 +259,13 @@ Claim updates(const proto::Plan &plan, const ConfigFile &config) {
 }
 
 Claim buckets(const proto::Plan &plan, const ConfigFile &config) {
-  if (dataRanks(plan) == 1)
+  if (plan::batchRanks(plan) == 1)
     return {"buckets", "one data-parallel rank has nobody to share with"};
   requireEqual("the limit of a bucket", double(plan.bucket_elements()), double(config.bucket), "the configuration");
   return {"buckets", "a bucket of several parameters has at most " + std::to_string(config.bucket) + " elements"};
 }
 
 } // namespace
-
-uint64_t dataRanks(const proto::Plan &plan) {
-  uint64_t ranks = 1;
-  for (const proto::Axis &axis : plan.world().axes())
-    if (axis.name() == "data")
-      ranks = axis.size();
-  return ranks;
-}
 
 std::vector<Claim> requireSettings(const proto::Plan &plan, const ConfigFile &config) {
   if (config.optimizer.empty()) // the model's own algorithm: the configuration says no more

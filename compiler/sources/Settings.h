@@ -12,7 +12,4 @@ namespace ds::sources {
 /// Batches, optimizer, clipping, scales and learning rates of the reference program. Throws ds::Error.
 std::vector<Claim> requireSettings(const plan::proto::Plan &plan, const ConfigFile &config);
 
-/// Ranks that share a batch.
-uint64_t dataRanks(const plan::proto::Plan &plan);
-
 } // namespace ds::sources

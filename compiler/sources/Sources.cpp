@@ -11,6 +11,7 @@
 #include "core/Error.h"
 #include "core/Files.h"
 #include "core/Sha256.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -114,7 +115,7 @@ std::vector<Claim> byConfiguration(const proto::Plan &plan, const std::string &p
   for (const std::string &one : overrides)
     by += ", --set " + one;
   std::vector<Claim> claims = {{"configuration", by}};
-  config = readConfig(*text, path, overrides, dataRanks(plan), trained(plan));
+  config = readConfig(*text, path, overrides, plan::batchRanks(plan), trained(plan));
   for (Claim &claim : requireSettings(plan, config))
     claims.push_back(std::move(claim));
   return claims;

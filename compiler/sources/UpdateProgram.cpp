@@ -12,6 +12,7 @@
 #include "compiler/sources/Settings.h"
 #include "core/Error.h"
 #include "kernels/KernelTable.h"
+#include "runtime/plan/Mesh.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -295,7 +296,7 @@ private:
   void averageLoss(Term targets) {
     states_["loss"] = {};
     const proto::DType dtype = dtypes_["loss"];
-    const double microbatches = double(config_.accumulation * dataRanks(plan_));
+    const double microbatches = double(config_.accumulation * plan::batchRanks(plan_));
     if (config_.tokens) {
       states_["targets"] = {};
       targets = dtypes_["targets"] == dtype ? targets : cast(targets, dtype);

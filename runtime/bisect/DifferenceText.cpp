@@ -6,7 +6,7 @@
 #include "kernels/Numbers.h"
 #include "runtime/bisect/Comparison.h"
 #include "runtime/bisect/Tensor.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 #include "runtime/bisect/TensorObservers.h"
 
 #include "core/DType.h"
-#include "core/Shape.h"
 #include "core/Status.h"
 #include "runtime/bisect/Correspondence.h"
 #include "runtime/bisect/Tensor.h"
@@ -11,7 +10,8 @@
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/Run.h"
 #include "runtime/executor/WriteObserver.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
+#include "runtime/plan/Placement.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/LocalRanks.h"
 
@@ -82,7 +82,7 @@ void TensorObservers::showVariables(const plan::proto::Plan &plan, const LocalRa
   for (uint32_t rank = 0; rank < plan::worldSize(plan); ++rank)
     for (const HeldPart &part : heldParts(plan, rank)) {
       const plan::proto::Variable &variable = plan.variables(int(part.variable));
-      if (!isComparable(variable, plan::positionOfRank(plan, rank).dataRanks))
+      if (!isComparable(plan, variable))
         continue;
       const DType dtype = DType(variable.dtype());
       bytes.resize(part.count * uint64_t(byteSize(dtype)));
@@ -90,7 +90,7 @@ void TensorObservers::showVariables(const plan::proto::Plan &plan, const LocalRa
       sink_(translated({.step = stepsDone, .phase = TensorKey::End, .isVariable = true, .index = part.variable}),
             {.first = part.first,
              .count = part.count,
-             .elements = uint64_t(elementCount({variable.shape().data(), size_t(variable.shape_size())})),
+             .elements = plan::elementsOf(variable),
              .dtype = dtype,
              .writer = {.rank = rank}},
             bytes.data());

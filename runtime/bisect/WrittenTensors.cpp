@@ -7,7 +7,8 @@
 #include "runtime/executor/Command.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/WrittenOperands.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
+#include "runtime/plan/Placement.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -39,7 +40,7 @@ public:
           {{.op = TensorKey::input, .index = command_.feed().input()}, 0, elementsOf(operand), elementsOf(operand)}};
     if (command_.reference_size() == 0)
       return {};
-    if (const proto::Buffer &buffer = observed_.role.buffers(int(stateOf(observed_.role, operand.buffer())));
+    if (const proto::Buffer &buffer = observed_.role.buffers(int(plan::stateOf(observed_.role, operand.buffer())));
         buffer.scope() == proto::Buffer::PLAN && (buffer.has_variable() || buffer.has_bucket()))
       return ofHeld(operand);
     if (command_.has_collective())
@@ -64,19 +65,16 @@ private:
 
   /// Of a buffer that outlives the run: the parts of variables that lie within the operand.
   Tensors ofHeld(const proto::Operand &operand) const {
-    const uint64_t shift =
-        operand.rank_stride() == 0
-            ? 0
-            : operand.rank_stride() * plan::groupCoordinate(plan_, operand.communicator(), observed_.position.rank);
-    const uint64_t begin = operand.byte_offset() + shift, end = begin + operandBytes(operand);
+    const uint64_t begin = plan::operandOffset(plan_, operand, observed_.position.rank);
+    const uint64_t end = begin + operandBytes(operand);
     Tensors tensors;
     for (const HeldPart &part : heldParts(plan_, observed_.position.rank)) {
       const proto::Variable &variable = plan_.variables(int(part.variable));
       const auto size = uint64_t(byteSize(DType(variable.dtype())));
       const uint64_t from = std::max(begin, part.byteOffset), to = std::min(end, part.byteOffset + part.count * size);
       const auto key = keyOf(part.variable);
-      if (part.buffer == stateOf(observed_.role, operand.buffer()) && from < to && key &&
-          isComparable(variable, observed_.position.dataRanks))
+      if (part.buffer == plan::stateOf(observed_.role, operand.buffer()) && from < to && key &&
+          isComparable(plan_, variable))
         tensors.push_back({*key, part.first + (from - part.byteOffset) / size, (to - from) / size, elementsOf(variable),
                            from - begin});
     }
@@ -93,24 +91,17 @@ private:
       return ofVariable(target, command_.reference(0));
     if (collective.kind() != proto::CollectiveCommand::REDUCE_SCATTER)
       return {};
-    const uint64_t ranks = plan::groupSize(plan_, collective.communicator());
-    const uint64_t begin =
-        plan::groupCoordinate(plan_, collective.communicator(), observed_.position.rank) * elementsOf(target);
+    const plan::Group group(plan_, collective.communicator());
+    const uint64_t count = elementsOf(target), begin = group.coordinate(observed_.position.rank) * count;
+    const auto bytesOf = [](proto::DType dtype) { return uint64_t(byteSize(DType(dtype))); };
     Tensors tensors;
     for (const proto::Bucket &bucket : plan_.buckets())
-      if (bucket.elements() == ranks * elementsOf(target))
-        for (const proto::BucketMember &member : bucket.members())
-          addSlice(member, begin, begin + elementsOf(target), byteSize(DType(target.dtype())), tensors);
+      if (bucket.elements() == group.size() * count)
+        for (const plan::Held &held : plan::membersWithin(plan_, bucket, begin, count))
+          if (const auto key = keyOf(held.variable)) // the sum may be of another type than the bucket
+            tensors.push_back({*key, held.first, held.count, elementsOf(plan_.variables(int(held.variable))),
+                               held.byte / bytesOf(bucket.dtype()) * bytesOf(target.dtype())});
     return tensors;
-  }
-
-  void addSlice(const proto::BucketMember &member, uint64_t begin, uint64_t end, int64_t elementBytes,
-                Tensors &tensors) const {
-    const auto key = keyOf(member.variable());
-    const uint64_t elements = elementsOf(plan_.variables(int(member.variable())));
-    const uint64_t from = std::max(begin, member.element()), to = std::min(end, member.element() + elements);
-    if (key && from < to)
-      tensors.push_back({*key, from - member.element(), to - from, elements, (from - begin) * uint64_t(elementBytes)});
   }
 
   /// All of the variable that the op names.
@@ -124,7 +115,7 @@ private:
   Tensors ofKernel(const proto::Operand &operand, size_t written) const {
     const uint32_t only = command_.reference(0);
     if (command_.reference_size() == 1 && op(only).results_size() == 0) {
-      const bool isPartOfSum = op(only).function() == "microbatch" && observed_.position.dataRanks > 1;
+      const bool isPartOfSum = op(only).function() == "microbatch" && observed_.position.batchRanks > 1;
       return op(only).variables_size() == 1 && !isPartOfSum ? ofVariable(operand, only) : Tensors();
     }
     if (command_.kernel().kernel() == "elementwise")
@@ -184,13 +175,13 @@ std::vector<std::vector<WrittenTensor>> tensorsWrittenBy(const ObservedCommand &
 }
 
 uint64_t microbatchOf(const ObservedCommand &command, uint64_t microStep) {
-  return command.command().has_collective() ? (microStep + 1) * command.position.dataRanks - 1
+  return command.command().has_collective() ? (microStep + 1) * command.position.batchRanks - 1
                                             : command.position.globalMicrobatch(microStep);
 }
 
-bool isComparable(const plan::proto::Variable &variable, uint64_t dataRanks) {
+bool isComparable(const proto::Plan &plan, const proto::Variable &variable) {
   return variable.kind() != proto::Variable::CONSTANT && variable.kind() != proto::Variable::GRADIENT &&
-         (variable.kind() != proto::Variable::BUFFER || dataRanks == 1);
+         plan::versionsOf(plan, variable) == 1;
 }
 
 } // namespace ds::runtime

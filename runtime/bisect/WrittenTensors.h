@@ -24,6 +24,6 @@ std::vector<std::vector<WrittenTensor>> tensorsWrittenBy(const ObservedCommand &
 uint64_t microbatchOf(const ObservedCommand &command, uint64_t microStep);
 
 /// Whether a step leaves in the variable what one device would: not constants, gradients, nor statistics of a rank.
-bool isComparable(const plan::proto::Variable &variable, uint64_t dataRanks);
+bool isComparable(const plan::proto::Plan &plan, const plan::proto::Variable &variable);
 
 } // namespace ds::runtime

@@ -3,15 +3,14 @@
 
 #include "core/DType.h"
 #include "core/Error.h"
-#include "core/Shape.h"
 #include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/StateGate.h"
-#include "runtime/executor/WrittenOperands.h"
 #include "runtime/plan/Lengths.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
+#include "runtime/plan/Placement.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -30,19 +29,15 @@ namespace {
 using plan::proto::Operand;
 using plan::proto::Variable;
 
-uint64_t elementsOf(const Variable &variable) {
-  return uint64_t(elementCount({variable.shape().data(), size_t(variable.shape_size())}));
-}
-
 bool isWhole(const plan::proto::Plan &plan, const HeldPart &part) {
-  return part.first == 0 && part.count == elementsOf(plan.variables(int(part.variable)));
+  return part.first == 0 && part.count == plan::elementsOf(plan.variables(int(part.variable)));
 }
 
 /// Buffers whose first use in a step is a command that writes all of it without reading it: metrics.
 std::set<uint32_t> madeAnew(const plan::proto::Role &role, const plan::proto::Program &step) {
   std::set<uint32_t> seen, anew;
   const auto use = [&](const Operand &operand, bool writes) {
-    const uint32_t buffer = stateOf(role, operand.buffer());
+    const uint32_t buffer = plan::stateOf(role, operand.buffer());
     if (seen.insert(buffer).second && writes)
       anew.insert(buffer);
   };
@@ -108,30 +103,21 @@ class Sharing {
 public:
   explicit Sharing(const plan::proto::Plan &plan) : plan_(plan), written_(plan::worldSize(plan)) {
     shares_.parts.resize(written_.size());
-    for (uint32_t rank = 0; rank < written_.size(); ++rank) {
-      const uint64_t data = plan::positionOfRank(plan, rank).dataCoordinate;
-      byData_.resize(std::max(byData_.size(), size_t(data + 1)));
-      byData_[data].push_back(rank);
-      all_.push_back(rank);
-      for (const HeldPart &part : heldParts(plan, rank))
-        holders_[{part.variable, part.first, part.count}].push_back({rank, part});
-    }
+    for (uint32_t rank = 0; rank < written_.size(); ++rank)
+      for (const HeldPart &part : heldParts(plan, rank)) {
+        const uint64_t version = plan::versionOf(plan, plan.variables(int(part.variable)), rank);
+        holders_[{part.variable, version, part.first, part.count}].push_back({rank, part});
+      }
   }
 
   StateShares share() {
-    const auto together = coverings(plan_, all_);
-    std::vector<std::vector<std::vector<RankPart>>> apart;
-    for (const std::vector<uint32_t> &ranks : byData_)
-      apart.push_back(coverings(plan_, ranks));
     for (const uint32_t index : stateVariables(plan_)) {
       Manifest::Variable &described = shares_.variables.emplace_back(describe(plan_, index));
-      if (described.kind != Manifest::Kind::Buffer || byData_.size() == 1) {
-        described.pieces = assign(index, together[index], /*anyHolder=*/true);
-        continue;
-      }
-      described.pieces = assign(index, apart[0][index], /*anyHolder=*/false);
-      for (size_t data = 1; data < apart.size(); ++data)
-        described.otherDataRanks.push_back(assign(index, apart[data][index], /*anyHolder=*/false));
+      const std::vector<Coverings> &versions =
+          coveringsOf(plan::varyingAxes(plan_.world(), plan_.variables(int(index)).placement()));
+      described.pieces = assign(index, 0, versions[0][index]);
+      for (uint64_t version = 1; version < versions.size(); ++version)
+        described.otherDataRanks.push_back(assign(index, version, versions[version][index]));
     }
     for (uint32_t rank = 0; rank < shares_.parts.size(); ++rank)
       shares_.parts[rank] = inOrderOfWrites(plan_, rank, std::move(shares_.parts[rank]));
@@ -139,15 +125,31 @@ public:
   }
 
 private:
-  std::vector<Manifest::Piece> assign(uint32_t index, const std::vector<RankPart> &covering, bool anyHolder) {
+  using Coverings = std::vector<std::vector<RankPart>>; // by variable
+
+  /// By version of variables that vary along the axes: what the ranks that have it hold between them.
+  const std::vector<Coverings> &coveringsOf(plan::AxisSet axes) {
+    const auto [known, isNew] = coverings_.try_emplace(axes);
+    if (isNew) {
+      const plan::Group group(plan_.world(), axes);
+      std::vector<std::vector<uint32_t>> ranks(group.size());
+      for (uint32_t rank = 0; rank < written_.size(); ++rank)
+        ranks[group.coordinate(rank)].push_back(rank);
+      for (const std::vector<uint32_t> &alike : ranks)
+        known->second.push_back(coverings(plan_, alike));
+    }
+    return known->second;
+  }
+
+  std::vector<Manifest::Piece> assign(uint32_t index, uint64_t version, const std::vector<RankPart> &covering) {
     const Variable &variable = plan_.variables(int(index));
-    if (coveredElements(covering) < elementsOf(variable))
+    if (coveredElements(covering) < plan::elementsOf(variable))
       throw Error("variable " + variable.name() + " cannot be saved: no buffer of the plan holds " +
                   (covering.empty() ? "it" : "all of it"));
     std::vector<Manifest::Piece> pieces;
     for (RankPart part : covering) {
-      const auto holders = holders_.find({index, part.part.first, part.part.count});
-      if (anyHolder && holders != holders_.end())
+      const auto holders = holders_.find({index, version, part.part.first, part.part.count});
+      if (holders != holders_.end())
         part = *std::ranges::min_element(holders->second, {}, [&](const RankPart &one) { return written_[one.rank]; });
       written_[part.rank] += part.part.count * uint64_t(byteSize(DType(variable.dtype())));
       shares_.parts[part.rank].push_back(part.part);
@@ -159,9 +161,9 @@ private:
 
   const plan::proto::Plan &plan_;
   std::vector<uint64_t> written_; // bytes, by rank
-  std::vector<uint32_t> all_;
-  std::vector<std::vector<uint32_t>> byData_; // ranks by data coordinate
-  std::map<std::tuple<uint32_t, uint64_t, uint64_t>, std::vector<RankPart>> holders_;
+  std::map<plan::AxisSet, std::vector<Coverings>> coverings_;
+  std::map<std::tuple<uint32_t, uint64_t, uint64_t, uint64_t>, std::vector<RankPart>>
+      holders_; // of a version's elements
   StateShares shares_;
 };
 

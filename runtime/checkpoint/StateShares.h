@@ -21,8 +21,8 @@ struct StateShares {
   std::vector<Manifest::Variable> variables; ///< where each lies then, in the plan's order
 };
 
-/// Each element is written once: what several ranks hold by the one of them that has the least to write so far, but for
-/// buffers, of which each data-parallel rank has its own. Throws ds::Error for state that the ranks do not hold between
+/// Each element of each version is written once: what several ranks hold by the one of them that has the least to write
+/// so far. Throws ds::Error for state that the ranks do not hold between
 /// them.
 StateShares shareState(const plan::proto::Plan &plan);
 

@@ -11,7 +11,7 @@
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/VariableSources.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Placement.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -27,11 +27,11 @@
 namespace ds::runtime {
 namespace {
 
-/// Of data rank `dataRank`; those of rank 0 where all have the same.
-std::span<const Manifest::Piece> piecesOf(const Manifest::Variable &variable, uint64_t dataRank) {
-  if (dataRank == 0 || dataRank > variable.otherDataRanks.size())
+/// Of a version; those of the first where the checkpoint has no such version.
+std::span<const Manifest::Piece> piecesOf(const Manifest::Variable &variable, uint64_t version) {
+  if (version == 0 || version > variable.otherDataRanks.size())
     return variable.pieces;
-  return variable.otherDataRanks[dataRank - 1];
+  return variable.otherDataRanks[version - 1];
 }
 
 } // namespace
@@ -41,12 +41,13 @@ StoredState::StoredState(std::string folder, const Manifest &manifest, const pla
     : folder_(std::move(folder)), plan_(plan) {
   const ByName byName = byPlanNames(manifest);
   requireSameVariables(byName);
-  for (const uint32_t rank : ranks) {
-    const uint64_t data = plan::positionOfRank(plan, rank).dataCoordinate;
-    for (const HeldPart &part : heldParts(plan, rank))
-      if (const auto found = byName.find(plan.variables(int(part.variable)).name()); found != byName.end())
-        add(manifest, part.variable, data, piecesOf(*found->second, data), part.first, part.count);
-  }
+  for (const uint32_t rank : ranks)
+    for (const HeldPart &part : heldParts(plan, rank)) {
+      const plan::proto::Variable &variable = plan.variables(int(part.variable));
+      const uint64_t version = plan::versionOf(plan, variable, rank);
+      if (const auto found = byName.find(variable.name()); found != byName.end())
+        add(manifest, part.variable, version, piecesOf(*found->second, version), part.first, part.count);
+    }
 }
 
 /// A tied parameter may have the other of its names there: the first, where the plan has the last.
@@ -92,9 +93,9 @@ void StoredState::requireSameVariables(const ByName &stored) const {
 }
 
 /// What of the pieces lies within elements [first, first + count), unless it is there already.
-void StoredState::add(const Manifest &manifest, uint32_t variable, uint64_t dataRank,
+void StoredState::add(const Manifest &manifest, uint32_t variable, uint64_t version,
                       std::span<const Manifest::Piece> pieces, uint64_t first, uint64_t count) {
-  std::vector<StoredVariables::Piece> &stored = variables_.pieces[{variable, dataRank}];
+  std::vector<StoredVariables::Piece> &stored = variables_.pieces[{variable, version}];
   const auto elementBytes = uint64_t(byteSize(DType(plan_.variables(int(variable)).dtype())));
   for (const Manifest::Piece &piece : pieces) {
     if (piece.end <= first || piece.begin >= first + count)

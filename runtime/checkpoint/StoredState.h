@@ -29,7 +29,7 @@ private:
 
   ByName byPlanNames(const Manifest &manifest) const;
   void requireSameVariables(const ByName &stored) const;
-  void add(const Manifest &manifest, uint32_t variable, uint64_t dataRank, std::span<const Manifest::Piece> pieces,
+  void add(const Manifest &manifest, uint32_t variable, uint64_t version, std::span<const Manifest::Piece> pieces,
            uint64_t first, uint64_t count);
   const SafetensorsFile &open(const Manifest &manifest, const std::string &name);
 

@@ -4,7 +4,7 @@
 #include "core/Error.h"
 #include "runtime/comm/Channel.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>

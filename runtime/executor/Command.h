@@ -15,7 +15,7 @@
 #include "runtime/executor/Channels.h"
 #include "runtime/executor/Communicators.h"
 #include "runtime/executor/Storage.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include "core/Error.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
@@ -23,7 +23,7 @@ Communicators::Communicators(const plan::proto::Plan &plan, const plan::proto::R
   // In the order of their numbers, which every rank of a group has in common.
   for (auto &[key, communicator] : communicators_)
     communicator =
-        transport->communicator(rank, plan::groupRanks(plan, key.first, rank), key.first * 64 + uint32_t(key.second));
+        transport->communicator(rank, plan::Group(plan, key.first).ranks(rank), key.first * 64 + uint32_t(key.second));
 }
 
 WireBytes Communicators::wireBytes() const noexcept {

@@ -26,7 +26,8 @@
 #include "runtime/executor/WrittenOperands.h"
 #include "runtime/flight/FlightRank.h"
 #include "runtime/plan/CommandName.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
+#include "runtime/plan/Placement.h"
 #include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/profile/ProfiledTask.h"
@@ -230,7 +231,8 @@ void Executor::initialize(const VariableSources &sources) {
       device_.write(target, bytes);
       target += bytes.size();
     };
-    sources.read(part.variable, part.first, part.count, write, position_.dataCoordinate);
+    const uint64_t version = plan::versionOf(plan_, plan_.variables(int(part.variable)), position_.rank);
+    sources.read(part.variable, part.first, part.count, write, version);
   }
 }
 

@@ -23,7 +23,7 @@
 #include "runtime/executor/Storage.h"
 #include "runtime/executor/Traffic.h"
 #include "runtime/executor/VariableSources.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <chrono>

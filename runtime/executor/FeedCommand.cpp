@@ -7,7 +7,7 @@
 #include "runtime/executor/Command.h"
 #include "runtime/executor/Run.h"
 #include "runtime/executor/Storage.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>

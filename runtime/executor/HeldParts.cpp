@@ -2,9 +2,8 @@
 #include "runtime/executor/HeldParts.h"
 
 #include "core/DType.h"
-#include "core/Shape.h"
-#include "runtime/plan/Groups.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
+#include "runtime/plan/Placement.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -15,39 +14,19 @@
 #include <vector>
 
 namespace ds::runtime {
-namespace {
-
-/// The members' elements within elements [begin, end) of the bucket, which a buffer holds from its byte 0 on.
-void addMembers(const plan::proto::Plan &plan, const plan::proto::Bucket &bucket, uint64_t begin, uint64_t end,
-                uint32_t buffer, std::vector<HeldPart> &parts) {
-  const auto elementBytes = uint64_t(byteSize(DType(bucket.dtype())));
-  for (const plan::proto::BucketMember &member : bucket.members()) {
-    const auto &shape = plan.variables(int(member.variable())).shape();
-    const uint64_t from = std::max(begin, member.element());
-    const uint64_t to = std::min(end, member.element() + uint64_t(elementCount({shape.data(), size_t(shape.size())})));
-    if (from < to)
-      parts.push_back({member.variable(), from - member.element(), to - from, buffer, (from - begin) * elementBytes});
-  }
-}
-
-} // namespace
 
 std::vector<HeldPart> heldParts(const plan::proto::Plan &plan, uint32_t rank) {
   std::vector<HeldPart> parts;
   const plan::proto::Role &role = plan::roleOfRank(plan, rank);
-  for (int i = 0; i < role.buffers_size(); ++i) {
-    const plan::proto::Buffer &buffer = role.buffers(i);
-    if (buffer.has_variable()) {
-      const DType dtype = DType(plan.variables(int(buffer.variable())).dtype());
-      parts.push_back(
-          {buffer.variable(), buffer.first_element(), buffer.bytes() / uint64_t(byteSize(dtype)), uint32_t(i), 0});
-    } else if (buffer.has_bucket()) {
-      const plan::proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
-      const uint64_t slice = bucket.elements() / plan::groupSize(plan, bucket.communicator());
-      const uint64_t begin = buffer.shard() ? slice * plan::groupCoordinate(plan, bucket.communicator(), rank) : 0;
-      addMembers(plan, bucket, begin, buffer.shard() ? begin + slice : bucket.elements(), uint32_t(i), parts);
+  for (int i = 0; i < role.buffers_size(); ++i)
+    for (const plan::Held &held : plan::heldIn(plan, role.buffers(i), rank)) {
+      const plan::proto::Variable &variable = plan.variables(int(held.variable));
+      uint64_t byte = held.byte;
+      for (const plan::Run &run : plan::wholeElements(plan, variable, rank, held.first, held.count)) {
+        parts.push_back({held.variable, run.first, run.count, uint32_t(i), byte});
+        byte += run.count * uint64_t(byteSize(DType(variable.dtype())));
+      }
     }
-  }
   return parts;
 }
 

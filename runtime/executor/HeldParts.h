@@ -11,7 +11,7 @@
 
 namespace ds::runtime {
 
-/// Elements [first, first + count) of a variable lie in a PLAN buffer from `byteOffset` on.
+/// Elements [first, first + count) of a whole variable lie in a PLAN buffer from `byteOffset` on.
 struct HeldPart {
   uint32_t variable;
   uint64_t first, count;
@@ -25,8 +25,7 @@ struct RankPart {
   HeldPart part;
 };
 
-/// In the order of the rank's buffers and, within one, of addresses: variables that lie in buffers of their own, and
-/// what the rank holds of the members of buckets.
+/// Returns all that a rank holds, in the order of its buffers and, within one, of addresses (runtime/plan/Placement.h).
 std::vector<HeldPart> heldParts(const plan::proto::Plan &plan, uint32_t rank);
 
 /// For each variable, its elements in order and once: as many from the beginning on as the ranks hold between them,

@@ -7,7 +7,8 @@
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/WrittenOperands.h"
 #include "runtime/plan/Lengths.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
+#include "runtime/plan/Placement.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -45,7 +46,7 @@ std::vector<HeldPart> inOrderOfWrites(const plan::proto::Plan &plan, uint32_t ra
     for (const plan::proto::Call &call : program.calls())
       for (const plan::proto::Command &command : role.routines(int(call.routine())).commands())
         for (const plan::proto::Operand *operand : writtenBy(command))
-          if (size_t &first = written[stateOf(role, operand->buffer())];
+          if (size_t &first = written[plan::stateOf(role, operand->buffer())];
               plan::isProgram(program.name(), "step") && first == SIZE_MAX)
             first = next++;
   std::ranges::stable_sort(parts, {}, [&](const HeldPart &part) { return written[part.buffer]; });
@@ -57,7 +58,7 @@ StateGate::StateGate(const plan::proto::Role &role, std::span<const HeldPart> pa
   for (size_t i = 0; i < parts.size(); ++i)
     needed_[parts[i].buffer] = i + 1;
   for (uint32_t buffer = 0; buffer < needed_.size(); ++buffer)
-    needed_[buffer] = needed_[stateOf(role, buffer)];
+    needed_[buffer] = needed_[plan::stateOf(role, buffer)];
 }
 
 Task *StateGate::around(const plan::proto::Command &command, Task &inner,

@@ -3,8 +3,7 @@
 
 #include "core/Error.h"
 #include "runtime/device/Device.h"
-#include "runtime/plan/Groups.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -89,7 +88,7 @@ uint64_t availableMemory() {
 Storage::Storage(Device &device, const plan::proto::Plan &plan, uint32_t rank, uint64_t promisedBytes)
     : role_(plan::roleOfRank(plan, rank)) {
   for (int i = 0; i < plan.communicators_size(); ++i)
-    coordinates_.push_back(plan::groupCoordinate(plan, uint32_t(i), rank));
+    coordinates_.push_back(plan::Group(plan, uint32_t(i)).coordinate(rank));
   uint64_t needed = promisedBytes, host = 0;
   for (const plan::proto::Arena &arena : role_.arenas()) {
     needed += device.isMainMemory(arena.space()) ? arena.bytes() : 0;

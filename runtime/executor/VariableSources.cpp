@@ -330,10 +330,10 @@ void VariableSources::refuseNan(const plan::proto::Variable &variable, uint64_t 
                 "; nothing can be trained from such weights: give others with --weights");
 }
 
-uint64_t VariableSources::readStored(uint32_t variable, uint64_t dataRank, uint64_t first, uint64_t count,
+uint64_t VariableSources::readStored(uint32_t variable, uint64_t version, uint64_t first, uint64_t count,
                                      std::span<std::byte> target) const {
   const auto elementBytes = uint64_t(byteSize(DType(plan_.variables(int(variable)).dtype())));
-  const std::vector<StoredVariables::Piece> &pieces = options_.stored->pieces.at({variable, dataRank});
+  const std::vector<StoredVariables::Piece> &pieces = options_.stored->pieces.at({variable, version});
   const auto piece = std::ranges::upper_bound(pieces, first, {}, &StoredVariables::Piece::end);
   const uint64_t elements = std::min(count, piece->end - first);
   piece->file->read(piece->offset + (first - piece->begin) * elementBytes, target.first(elements * elementBytes));
@@ -351,7 +351,7 @@ void VariableSources::readPart(const FilePart &part, DType dtype, uint64_t first
 }
 
 void VariableSources::read(uint32_t index, uint64_t first, uint64_t count,
-                           const std::function<void(std::span<const std::byte>)> &sink, uint64_t dataRank) const {
+                           const std::function<void(std::span<const std::byte>)> &sink, uint64_t version) const {
   const plan::proto::Variable &variable = plan_.variables(int(index));
   const auto elementBytes = uint64_t(byteSize(DType(variable.dtype())));
   std::vector<std::byte> piece(std::min(pieceBytes, count * elementBytes));
@@ -361,7 +361,7 @@ void VariableSources::read(uint32_t index, uint64_t first, uint64_t count,
     uint64_t elements = std::min(pieceBytes / elementBytes, count - done);
     const auto bytes = std::span(piece).first(elements * elementBytes);
     if (stored)
-      elements = readStored(index, dataRank, first + done, elements, bytes);
+      elements = readStored(index, version, first + done, elements, bytes);
     else if (part != parts_.end())
       readPart(part->second, DType(variable.dtype()), first + done, bytes);
     else

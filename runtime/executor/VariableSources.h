@@ -26,7 +26,7 @@ struct StoredVariables {
     uint64_t offset;
     uint64_t begin, end;
   };
-  /// By variable and data-parallel rank; ascending, and at least what this process's ranks hold.
+  /// By variable and version (runtime/plan/Placement.h); ascending, and at least what this process's ranks hold.
   std::map<std::pair<uint32_t, uint64_t>, std::vector<Piece>> pieces;
 
   bool has(uint32_t variable) const {
@@ -52,10 +52,9 @@ public:
   /// Throws ds::Error.
   VariableSources(const plan::proto::Plan &plan, const Options &options);
 
-  /// Hands elements [first, first + count) of a variable, as data-parallel rank `dataRank` has it, to `sink`, in order,
-  /// in pieces of at most 1 MiB.
+  /// Hands elements [first, first + count) of a version of a variable to `sink`, in order, in pieces of at most 1 MiB.
   void read(uint32_t variable, uint64_t first, uint64_t count,
-            const std::function<void(std::span<const std::byte>)> &sink, uint64_t dataRank = 0) const;
+            const std::function<void(std::span<const std::byte>)> &sink, uint64_t version = 0) const;
 
   /// Of the files of --weights, in the order in which they are looked at; the plan's own have their checksums in the
   /// plan.
@@ -76,7 +75,7 @@ private:
 
   bool isStored(uint32_t variable) const { return options_.stored != nullptr && options_.stored->has(variable); }
   /// Elements from `first` on that lie in one piece of the checkpoint, at most `count`; fills `target` with them.
-  uint64_t readStored(uint32_t variable, uint64_t dataRank, uint64_t first, uint64_t count,
+  uint64_t readStored(uint32_t variable, uint64_t version, uint64_t first, uint64_t count,
                       std::span<std::byte> target) const;
   void openWeights();
   const SafetensorsFile *fileWith(const std::string &name) const;

@@ -8,7 +8,7 @@
 #include "core/Status.h"
 #include "runtime/device/Task.h"
 #include "runtime/executor/Command.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>

@@ -34,9 +34,4 @@ std::vector<const plan::proto::Operand *> readBy(const plan::proto::KernelComman
   return read;
 }
 
-uint32_t stateOf(const plan::proto::Role &role, uint32_t buffer) {
-  const plan::proto::Buffer &written = role.buffers(int(buffer));
-  return written.has_next_of() ? written.next_of() : buffer;
-}
-
 } // namespace ds::runtime

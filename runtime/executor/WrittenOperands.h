@@ -14,7 +14,4 @@ std::vector<const plan::proto::Operand *> writtenBy(const plan::proto::Command &
 /// The operands that a kernel reads, in order.
 std::vector<const plan::proto::Operand *> readBy(const plan::proto::KernelCommand &command);
 
-/// The buffer in which the next run finds what one writes into `buffer`: itself, or that which it is the next of.
-uint32_t stateOf(const plan::proto::Role &role, uint32_t buffer);
-
 } // namespace ds::runtime

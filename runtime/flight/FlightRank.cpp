@@ -4,8 +4,7 @@
 #include "runtime/device/CommandRing.h"
 #include "runtime/device/PeerMessages.h"
 #include "runtime/flight/FlightFile.h"
-#include "runtime/plan/Groups.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
@@ -36,7 +35,7 @@ FlightRank::FlightRank(const plan::proto::Plan &plan, uint32_t rank) : rank_(ran
         Line &line = lines_.emplace_back();
         line.what = *what;
         if (command.has_collective())
-          line.messages = std::vector<PeerMessages>(plan::groupSize(plan, what->index));
+          line.messages = std::vector<PeerMessages>(plan::Group(plan, what->index).size());
       }
 }
 

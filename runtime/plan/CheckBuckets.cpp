@@ -1,6 +1,6 @@
 //===- CheckBuckets.cpp - communicators, and buckets of variables ---------===//
 #include "core/DType.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Placement.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/RolePeers.h"
 #include "runtime/plan/plan.pb.h"
@@ -23,7 +23,6 @@ void checkCommunicator(const proto::Plan &plan, const proto::Communicator &commu
 
 /// Members follow one another, apart, within the bucket.
 void checkMembers(const proto::Plan &plan, const proto::Bucket &bucket, const std::string &place) {
-  const uint64_t elementBytes = uint64_t(byteSize(checkDType(bucket.dtype(), place)));
   uint64_t end = 0;
   for (int i = 0; i < bucket.members_size(); ++i) {
     const proto::BucketMember &member = bucket.members(i);
@@ -33,7 +32,9 @@ void checkMembers(const proto::Plan &plan, const proto::Bucket &bucket, const st
     if (variable.dtype() != bucket.dtype())
       refuse(here, "variable " + variable.name() + " is " + std::string(name(DType(variable.dtype()))) +
                        ", but the bucket is " + std::string(name(DType(bucket.dtype()))));
-    const uint64_t elements = checkTensorBytes(variable.dtype(), variable.shape(), here) / elementBytes;
+    if (variable.placement().has_window())
+      refuse(here, "variable " + variable.name() + " has a window of its own, but a bucket holds whole pieces");
+    const uint64_t elements = pieceElements(variable);
     if (member.element() < end || elements > bucket.elements() || member.element() > bucket.elements() - elements)
       refuse(here, std::to_string(elements) + " elements of variable " + variable.name() + " at " +
                        std::to_string(member.element()) + " overlap the member before, which ends at " +
@@ -51,17 +52,16 @@ void checkBuckets(const proto::Plan &plan) {
     communicators.add(communicator.name(), i, describe("communicator", i, ""));
     checkCommunicator(plan, communicator, describe("communicator", i, communicator.name()));
   }
+  for (int i = 0; i < plan.variables_size(); ++i)
+    checkPlacement(plan, plan.variables(i), describe("variable", i, plan.variables(i).name()));
   for (int i = 0; i < plan.buckets_size(); ++i) {
     const proto::Bucket &bucket = plan.buckets(i);
     buckets.add(bucket.name(), i, describe("bucket", i, ""));
     const std::string place = describe("bucket", i, bucket.name());
-    checkIndex(bucket.communicator(), plan.communicators_size(), "communicator", place);
     checkDType(bucket.dtype(), place);
-    const uint64_t ranks = groupSize(plan, bucket.communicator());
-    if (bucket.elements() > uint64_t(1) << 59 || bucket.elements() % ranks != 0)
-      refuse(place, "its " + std::to_string(bucket.elements()) + " elements are more than 2^59 or no multiple of the " +
-                        std::to_string(ranks) + " ranks of communicator " +
-                        plan.communicators(int(bucket.communicator())).name());
+    if (bucket.elements() > uint64_t(1) << 59)
+      refuse(place, "its " + std::to_string(bucket.elements()) + " elements are more than 2^59");
+    checkPlacement(plan, bucket, place);
     checkMembers(plan, bucket, place);
   }
 }
@@ -88,17 +88,17 @@ void checkSlices(const proto::Plan &plan, RolePeers &peers) {
   std::map<uint32_t, std::set<int>> slicedBy; // by bucket: roles
   for (int r = 0; r < plan.roles_size(); ++r)
     for (const proto::Buffer &buffer : plan.roles(r).buffers())
-      if (buffer.has_bucket() && buffer.shard())
+      if (holdsWindow(plan, buffer))
         slicedBy[buffer.bucket()].insert(r);
   for (const auto &[index, roles] : slicedBy) {
     const proto::Bucket &bucket = plan.buckets(int(index));
-    for (const auto &[a, b] : peers.inCommunicator(bucket.communicator()))
+    const uint32_t communicator = bucket.placement().window().communicator();
+    for (const auto &[a, b] : peers.inCommunicator(communicator))
       if (roles.contains(a) != roles.contains(b))
         refuse(describe("bucket", index, bucket.name()),
-               "its slices are counted over the ranks of communicator " +
-                   plan.communicators(int(bucket.communicator())).name() + ", but of the roles that meet there " +
-                   plan.roles(roles.contains(a) ? a : b).name() + " has slices of it and " +
-                   plan.roles(roles.contains(a) ? b : a).name() + " has none");
+               "its slices are counted over the ranks of communicator " + plan.communicators(int(communicator)).name() +
+                   ", but of the roles that meet there " + plan.roles(roles.contains(a) ? a : b).name() +
+                   " has slices of it and " + plan.roles(roles.contains(a) ? b : a).name() + " has none");
   }
 }
 

@@ -1,6 +1,7 @@
 //===- CheckCollectives.cpp - collectives, and their order over roles -----===//
 #include "core/DType.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
+#include "runtime/plan/Placement.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/RolePeers.h"
 #include "runtime/plan/plan.pb.h"
@@ -84,13 +85,14 @@ void checkSliceRanks(const proto::Plan &plan, const proto::Role &role, const Col
     return;
   const proto::Operand &slice = collective.kind() == Collective::ALL_GATHER ? part.source() : part.target();
   const proto::Buffer &buffer = role.buffers(int(slice.buffer()));
-  if (!buffer.has_bucket() || !buffer.shard())
+  if (!holdsWindow(plan, buffer))
     return;
   const proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
-  if (bucket.communicator() != collective.communicator())
+  const uint32_t communicator = bucket.placement().window().communicator();
+  if (communicator != collective.communicator())
     refuse(place, "it goes over communicator " + plan.communicators(int(collective.communicator())).name() +
                       ", but the slices of bucket " + bucket.name() + " are counted over the ranks of " +
-                      plan.communicators(int(bucket.communicator())).name());
+                      plan.communicators(int(communicator)).name());
 }
 
 void checkPart(const proto::Plan &plan, const proto::Role &role, const Collective &collective,
@@ -104,7 +106,7 @@ void checkPart(const proto::Plan &plan, const proto::Role &role, const Collectiv
     refuse(place + ", target", "its access must be " + proto::Operand::Access_Name(access));
   if (part.source().dtype() != part.target().dtype())
     refuse(place, "source and target have different dtypes");
-  const uint64_t ranks = groupSize(plan, collective.communicator());
+  const uint64_t ranks = Group(plan, collective.communicator()).size();
   for (const proto::Operand *operand : {&part.source(), &part.target()})
     if (operand->rank_stride() != 0 && operand->communicator() != collective.communicator())
       refuse(place, "its rank_stride counts the ranks of another communicator");

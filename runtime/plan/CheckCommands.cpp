@@ -1,7 +1,7 @@
 //===- CheckCommands.cpp - queues, events, and the commands of routines ---===//
 #include "core/DType.h"
 #include "kernels/KernelTable.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -38,7 +38,7 @@ void checkQueuesAndEvents(const proto::Role &role) {
 /// The slice of the last rank ends within the buffer: `room` bytes follow the slice of the first.
 void checkRankStride(const proto::Plan &plan, const proto::Operand &operand, uint64_t room, const std::string &place) {
   checkIndex(operand.communicator(), plan.communicators_size(), "communicator", place);
-  const uint64_t ranks = groupSize(plan, operand.communicator());
+  const uint64_t ranks = Group(plan, operand.communicator()).size();
   if (ranks > 1 && operand.rank_stride() > room / (ranks - 1))
     refuse(place, "with a rank_stride of " + std::to_string(operand.rank_stride()) + " the slice of rank " +
                       std::to_string(ranks - 1) + " of " + std::to_string(ranks) + " passes the end of its buffer");

@@ -1,6 +1,6 @@
 //===- CheckMessages.cpp - channels, and that both ends agree -------------===//
 #include "core/DType.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/RolePeers.h"
 #include "runtime/plan/plan.pb.h"

@@ -1,5 +1,5 @@
 //===- CheckPipeline.cpp - what is said of a model's stages ---------------===//
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -25,14 +25,6 @@ void checkStage(const proto::Stage &stage, int stages, const std::string &place)
   }
 }
 
-/// The coordinate of a role's first rank along axis pipe; 0 where the world has none.
-uint64_t pipeCoordinate(const proto::Plan &plan, const proto::Role &role) {
-  for (int axis = 0; axis < plan.world().axes_size(); ++axis)
-    if (plan.world().axes(axis).name() == "pipe")
-      return axisCoordinate(plan.world(), uint32_t(axis), role.ranks(0));
-  return 0;
-}
-
 void checkPhase(const proto::Plan &plan, const proto::Role &role, const proto::Routine &routine,
                 const std::string &place) {
   using Routine = proto::Routine;
@@ -46,7 +38,7 @@ void checkPhase(const proto::Plan &plan, const proto::Role &role, const proto::R
   if (!routine.has_stage())
     return;
   checkIndex(routine.stage(), std::max(1, plan.pipeline().stages_size()), "stage", place);
-  const uint64_t ranks = axisSize(plan.world(), "pipe"), at = pipeCoordinate(plan, role);
+  const uint64_t ranks = axisSize(plan.world(), "pipe"), at = axisCoordinate(plan.world(), "pipe", role.ranks(0));
   if (routine.stage() % ranks != at)
     refuse(place, "its stage " + std::to_string(routine.stage()) + " runs at coordinate " +
                       std::to_string(routine.stage() % ranks) + " of axis pipe, and role " + role.name() +

@@ -1,5 +1,6 @@
 //===- CheckSetup.cpp - machine, world, training, files, ranks, codes, tuning -----===//
 #include "core/FilePage.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -72,7 +73,7 @@ uint64_t checkWorld(const proto::World &world) {
 
 void checkTraining(const proto::Plan &plan) {
   const proto::Training &training = plan.training();
-  const uint64_t dataRanks = axisSize(plan.world(), "data");
+  const uint64_t ranks = batchRanks(plan);
   constexpr uint64_t limit = uint64_t(1) << 40;
   if (training.micro_batch_size() == 0 || training.accumulation_steps() == 0)
     refuse("training", "micro_batch_size and accumulation_steps must be at least 1");
@@ -81,11 +82,11 @@ void checkTraining(const proto::Plan &plan) {
   if (training.checkpoint_buffer_bytes() > limit)
     refuse("training", "checkpoint_buffer_bytes is beyond 2^40");
   const unsigned __int128 product =
-      static_cast<unsigned __int128>(training.micro_batch_size()) * training.accumulation_steps() * dataRanks;
+      static_cast<unsigned __int128>(training.micro_batch_size()) * training.accumulation_steps() * ranks;
   if (product != training.train_batch_size())
     refuse("training", "train_batch_size " + std::to_string(training.train_batch_size()) + " is not micro_batch_size " +
                            std::to_string(training.micro_batch_size()) + " x accumulation_steps " +
-                           std::to_string(training.accumulation_steps()) + " x " + std::to_string(dataRanks) +
+                           std::to_string(training.accumulation_steps()) + " x " + std::to_string(ranks) +
                            " data ranks");
 }
 
@@ -186,6 +187,7 @@ void checkSetup(const proto::Plan &plan) {
   checkName(plan.compiler_revision(), "compiler_revision");
   checkMachine(plan.machine());
   const uint64_t ranks = checkWorld(plan.world());
+  checkInputPlacements(plan);
   checkTraining(plan);
   checkRecompute(plan);
   if (plan.numerics() != "bit-equal" && plan.numerics() != "reassociated" && plan.numerics() != "lossy")

@@ -1,7 +1,7 @@
 //===- CheckStorage.cpp - arenas and the buffers in them ------------------===//
 #include "core/DType.h"
 #include "core/FilePage.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Placement.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 #include <cstdint>
@@ -55,18 +55,26 @@ void checkSlots(const proto::Buffer &buffer, const std::string &place) {
                       std::to_string(buffer.slot_offsets_size() + 1));
 }
 
+/// Elements that a rank keeps of a piece of so many.
+uint64_t heldElements(const proto::Placement &placement, uint64_t piece) {
+  return placement.has_window() ? placement.window().count() : piece;
+}
+
+void checkHeldBytes(const proto::Buffer &buffer, uint64_t elements, proto::DType dtype, const std::string &what,
+                    const std::string &place) {
+  const uint64_t bytes = elements * uint64_t(byteSize(checkDType(dtype, place)));
+  if (buffer.bytes() != bytes)
+    refuse(place, "it has " + std::to_string(buffer.bytes()) + " bytes, but of " + what + " a rank holds " +
+                      std::to_string(bytes) + ", by its placement");
+}
+
 void checkVariablePart(const proto::Plan &plan, const proto::Buffer &buffer, const std::string &place) {
   if (buffer.scope() != proto::Buffer::PLAN)
     refuse(place, "it holds a variable, so its scope must be PLAN");
   checkIndex(buffer.variable(), plan.variables_size(), "variable", place);
   const proto::Variable &variable = plan.variables(int(buffer.variable()));
-  const uint64_t elementBytes = uint64_t(byteSize(checkDType(variable.dtype(), place)));
-  const uint64_t elements = checkTensorBytes(variable.dtype(), variable.shape(), place) / elementBytes;
-  const uint64_t count = buffer.bytes() / elementBytes;
-  if (buffer.bytes() % elementBytes != 0 || count > elements || buffer.first_element() > elements - count)
-    refuse(place, "elements " + std::to_string(buffer.first_element()) + " and on in " +
-                      std::to_string(buffer.bytes()) + " bytes are no part of variable " + variable.name() + " of " +
-                      std::to_string(elements) + " elements of " + std::to_string(elementBytes) + " bytes");
+  checkHeldBytes(buffer, heldElements(variable.placement(), pieceElements(variable)), variable.dtype(),
+                 "variable " + variable.name(), place);
 }
 
 void checkBucketPart(const proto::Plan &plan, const proto::Buffer &buffer, const std::string &place) {
@@ -74,14 +82,8 @@ void checkBucketPart(const proto::Plan &plan, const proto::Buffer &buffer, const
     refuse(place, "it holds a bucket, so its scope must be PLAN and it cannot hold a variable too");
   checkIndex(buffer.bucket(), plan.buckets_size(), "bucket", place);
   const proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
-  const uint64_t elements =
-      buffer.shard() ? bucket.elements() / groupSize(plan, bucket.communicator()) : bucket.elements();
-  const uint64_t bytes = elements * uint64_t(byteSize(checkDType(bucket.dtype(), place)));
-  if (buffer.bytes() != bytes || buffer.first_element() != 0)
-    refuse(place, "it has " + std::to_string(buffer.bytes()) + " bytes from element " +
-                      std::to_string(buffer.first_element()) + " on, but " +
-                      (buffer.shard() ? "a shard" : "the whole") + " of bucket " + bucket.name() + " has " +
-                      std::to_string(bytes) + " from element 0 on");
+  checkHeldBytes(buffer, heldElements(bucket.placement(), bucket.elements()), bucket.dtype(), "bucket " + bucket.name(),
+                 place);
 }
 
 /// The two must be places of one kind in one file, and one of them must say what both are for.
@@ -131,8 +133,6 @@ void checkBuffer(const proto::Plan &plan, const proto::Role &role, int index) {
     checkVariablePart(plan, buffer, place);
   if (buffer.has_bucket())
     checkBucketPart(plan, buffer, place);
-  else if (buffer.shard())
-    refuse(place, "it is a shard, but of no bucket");
   if (buffer.has_next_of())
     checkNext(role, buffer, place);
   if (buffer.scope() == proto::Buffer::PLAN && buffer.lives_size() > 0)

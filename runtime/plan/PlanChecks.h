@@ -19,12 +19,13 @@ namespace ds::plan {
 
 class RolePeers;
 
-void checkSetup(const proto::Plan &plan);                            // CheckSetup.cpp: machine, world, training, files
-void checkVariables(const proto::Plan &plan);                        // CheckVariables.cpp: variables and inputs
-void checkReference(const proto::Plan &plan);                        // CheckReference.cpp
-void checkCodes(const proto::Plan &plan);                            // CheckSetup.cpp
-void checkTuning(const proto::Plan &plan);                           // CheckSetup.cpp
-void checkBuckets(const proto::Plan &plan);                          // CheckBuckets.cpp: communicators, buckets
+void checkSetup(const proto::Plan &plan);           // CheckSetup.cpp: machine, world, training, files
+void checkVariables(const proto::Plan &plan);       // CheckVariables.cpp: variables and inputs
+void checkReference(const proto::Plan &plan);       // CheckReference.cpp
+void checkCodes(const proto::Plan &plan);           // CheckSetup.cpp
+void checkTuning(const proto::Plan &plan);          // CheckSetup.cpp
+void checkInputPlacements(const proto::Plan &plan); // CheckPlacements.cpp
+void checkBuckets(const proto::Plan &plan);         // CheckBuckets.cpp: communicators, placements, buckets
 void checkHeldBuckets(const proto::Plan &plan, const proto::Role &); // CheckBuckets.cpp
 void checkSlices(const proto::Plan &plan, RolePeers &peers);         // CheckBuckets.cpp
 void checkChannels(const proto::Plan &plan);                         // CheckMessages.cpp
@@ -83,12 +84,13 @@ void checkAttribute(const proto::Attribute &attribute, const std::string &place)
 /// Refuses an index that is not below `count` things called `what`.
 void checkIndex(uint64_t index, int64_t count, const char *what, const std::string &place);
 
-/// Ranks along an axis; 1 where the world has no such axis.
-uint64_t axisSize(const proto::World &world, const std::string &name);
-
 /// Index, access, bounds for every rank, alignment and memory space of an operand of the role (CheckCommands.cpp).
 void checkOperand(const proto::Plan &plan, const proto::Role &role, const proto::Operand &operand,
                   const std::string &place);
+
+/// CheckPlacements.cpp: what a variable or bucket says of ranks' parts of it. World and communicators are checked.
+void checkPlacement(const proto::Plan &plan, const proto::Variable &variable, const std::string &place);
+void checkPlacement(const proto::Plan &plan, const proto::Bucket &bucket, const std::string &place);
 
 /// CheckCollectives.cpp: a collective; the queues of all of a role's.
 void checkCollectiveQueues(const proto::Plan &plan, const proto::Role &role);

@@ -76,11 +76,14 @@ proto::Plan unframePlan(std::span<const std::byte> file) {
   proto::Plan plan;
   if (!plan.ParseFromArray(message.data(), int(length)))
     throw Error("its message is no valid protocol buffer of a plan; compile it again");
-  if (plan.format_version() > formatVersion)
-    throw Error("it has format version " + std::to_string(plan.format_version()) + ", and this build reads up to " +
-                std::to_string(formatVersion) + "; use a newer ds-run or compile it again");
   if (plan.format_version() == 0)
     throw Error("it has no format version; compile it again");
+  if (plan.format_version() != formatVersion)
+    throw Error("it has format version " + std::to_string(plan.format_version()) + ", and this build reads " +
+                std::to_string(formatVersion) +
+                (plan.format_version() > formatVersion
+                     ? "; use a newer ds-run or compile it again"
+                     : "; compile it again: ds-opt compile MODEL --config ds_config.json -o PLAN"));
   return plan;
 }
 

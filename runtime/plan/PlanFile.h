@@ -17,7 +17,7 @@
 namespace ds::plan {
 
 /// The newest format that this build reads, and the one it writes.
-inline constexpr uint32_t formatVersion = 1;
+inline constexpr uint32_t formatVersion = 2;
 
 inline constexpr size_t frameHeaderBytes = 24;
 

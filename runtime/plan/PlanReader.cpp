@@ -185,11 +185,4 @@ void checkIndex(uint64_t index, int64_t count, const char *what, const std::stri
            "it names " + std::string(what) + " " + std::to_string(index) + ", but there are " + std::to_string(count));
 }
 
-uint64_t axisSize(const proto::World &world, const std::string &name) {
-  for (const proto::Axis &axis : world.axes())
-    if (axis.name() == name)
-      return axis.size();
-  return 1;
-}
-
 } // namespace ds::plan

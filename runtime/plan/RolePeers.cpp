@@ -1,7 +1,7 @@
 //===- RolePeers.cpp - which roles wait for each other --------------------===//
 #include "runtime/plan/RolePeers.h"
 
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
@@ -26,9 +26,10 @@ const RolePairs &RolePeers::inCommunicator(uint32_t communicator) {
   RolePairs &pairs = known->second;
   if (!isNew || plan_.roles_size() < 2)
     return pairs;
+  const Group group(plan_, communicator);
   std::map<uint32_t, std::set<int>> groups; // by first rank: the roles seen there
   for (uint32_t rank = 0; rank < roles_.size(); ++rank)
-    groups[groupFirst(plan_, communicator, rank)].insert(roles_[rank]);
+    groups[group.first(rank)].insert(roles_[rank]);
   for (const auto &[first, roles] : groups)
     for (auto a = roles.begin(); a != roles.end(); ++a)
       for (auto b = std::next(a); b != roles.end(); ++b)

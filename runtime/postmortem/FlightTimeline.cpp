@@ -4,7 +4,7 @@
 #include "runtime/device/CommandRing.h"
 #include "runtime/executor/TracedTask.h"
 #include "runtime/flight/FlightFile.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/postmortem/Records.h"
 #include "runtime/postmortem/Standing.h"

@@ -5,9 +5,8 @@
 #include "core/Error.h"
 #include "runtime/device/CommandRing.h"
 #include "runtime/flight/FlightFile.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/PlanFile.h"
-#include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -71,7 +70,7 @@ void requireFits(const FlightFile &file, const plan::proto::Plan &plan) {
     const bool collective = count.kind == EntranceCount::Kind::Collective;
     if (count.queue >= file.queues.size() ||
         count.index >= uint32_t(collective ? plan.communicators_size() : plan.channels_size()) ||
-        (!count.peers.empty() && (!collective || count.peers.size() != plan::groupSize(plan, count.index))))
+        (!count.peers.empty() && (!collective || count.peers.size() != plan::Group(plan, count.index).size())))
       throw misfit;
   }
 }

@@ -5,9 +5,8 @@
 #include "runtime/executor/TracedTask.h"
 #include "runtime/flight/FlightFile.h"
 #include "runtime/plan/CommandName.h"
-#include "runtime/plan/Groups.h"
 #include "runtime/plan/Lengths.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>

@@ -3,8 +3,7 @@
 
 #include "runtime/device/CommandRing.h"
 #include "runtime/flight/FlightFile.h"
-#include "runtime/plan/Groups.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/postmortem/Moment.h"
 #include "runtime/postmortem/Records.h"
@@ -120,7 +119,7 @@ RemoteWait WaitGraph::remoteWait(const Standing &standing) const {
   RemoteWait wait{.what = "in " + standing.what() + ", " + standing.when(), .seconds = standing.seconds()};
   if (command.has_collective()) {
     const uint32_t communicator = command.collective().communicator();
-    compareEntrances(wait, standing, plan::groupRanks(plan_, communicator, rank), Kind::Collective, communicator);
+    compareEntrances(wait, standing, plan::Group(plan_, communicator).ranks(rank), Kind::Collective, communicator);
   } else if (command.has_receive()) {
     const uint32_t channel = command.receive().channel();
     compareEntrances(wait, standing, {plan::senderTo(plan_, channel, rank)}, Kind::Send, channel);

@@ -3,7 +3,7 @@
 
 #include "core/DType.h"
 #include "runtime/plan/Flops.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 
 #include <algorithm>
 #include <array>
@@ -104,7 +104,7 @@ std::optional<Communication> communicationOf(const plan::proto::Plan &plan, cons
     return std::nullopt;
   const Collective &collective = command.collective();
   return Communication{lower(Collective::Kind_Name(collective.kind())),
-                       plan::groupSize(plan, collective.communicator()), bytesOf(collective)};
+                       plan::Group(plan, collective.communicator()).size(), bytesOf(collective)};
 }
 
 uint64_t parametersOf(const plan::proto::Plan &plan) {

@@ -12,7 +12,8 @@
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/HeldParts.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
+#include "runtime/plan/Placement.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/LocalRanks.h"
 #include "runtime/session/NonFinite.h"
@@ -51,17 +52,13 @@ std::vector<uint32_t> allRanks(const plan::proto::Plan &plan) {
   return ranks;
 }
 
-uint64_t elementsOf(const plan::proto::Variable &variable) {
-  return uint64_t(elementCount({variable.shape().data(), size_t(variable.shape_size())}));
-}
-
 /// What the file will need, a little more than less.
 uint64_t exportBytes(const plan::proto::Plan &plan) {
   uint64_t bytes = 4096;
   for (const plan::proto::Variable &variable : plan.variables()) {
     if (!isExported(variable))
       continue;
-    bytes += elementsOf(variable) * uint64_t(byteSize(DType(variable.dtype()))) + variable.name().size() + 192;
+    bytes += plan::elementsOf(variable) * uint64_t(byteSize(DType(variable.dtype()))) + variable.name().size() + 192;
     for (const std::string &alias : variable.aliases())
       bytes += alias.size() + variable.name().size() + 16;
   }
@@ -269,7 +266,7 @@ void checkExport(const plan::proto::Plan &plan, const LocalRanks &ranks, const s
     throw Error("--export needs a device that computes; the null device has no weights");
   const auto covering = coverings(plan, allRanks(plan));
   for (int i = 0; i < plan.variables_size(); ++i)
-    if (isExported(plan.variables(i)) && coveredElements(covering[size_t(i)]) < elementsOf(plan.variables(i)))
+    if (isExported(plan.variables(i)) && coveredElements(covering[size_t(i)]) < plan::elementsOf(plan.variables(i)))
       throw Error("variable " + plan.variables(i).name() + " cannot be exported: no buffer of the plan holds " +
                   (covering[size_t(i)].empty() ? "it" : "all of it"));
 }

@@ -3,7 +3,7 @@
 
 #include "core/Crc32c.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <array>

@@ -10,7 +10,7 @@
 #include "runtime/executor/Storage.h"
 #include "runtime/executor/VariableSources.h"
 #include "runtime/plan/Lengths.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/trace/ProcessMemory.h"

@@ -10,7 +10,7 @@
 #include "runtime/checkpoint/StateShares.h"
 #include "runtime/checkpoint/StateWriter.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/LocalRanks.h"
 #include "runtime/session/RunId.h"
@@ -87,7 +87,7 @@ void Saving::describeRun(const std::string &planPath) {
   beginning_.plan = hexOf(sha256OfFile(planPath));
   beginning_.model = hexOf(plan_.sources().model_sha256());
   beginning_.layout = {.ranks = plan::worldSize(plan_),
-                       .dataParallel = plan::positionOfRank(plan_, 0).dataRanks,
+                       .dataParallel = plan::batchRanks(plan_),
                        .stages = std::max<uint64_t>(1, uint64_t(plan_.pipeline().stages_size()))};
   for (const plan::proto::ConfigAnswer &answer : plan_.config()) // for people
     if (answer.path() == "zero_optimization.stage")

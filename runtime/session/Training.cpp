@@ -20,9 +20,9 @@
 #include "runtime/flight/FlightRecorder.h"
 #include "runtime/plan/Flops.h"
 #include "runtime/plan/Lengths.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
-#include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/DeviceChoice.h"
 #include "runtime/session/EqualProcesses.h"
@@ -71,7 +71,7 @@ uint64_t evaluationBatch(const plan::proto::Plan &plan, const Executor &executor
   uint64_t microbatches = 0;
   for (const plan::proto::Call &call : executor.role().programs(int(*executor.program("evaluate"))).calls())
     microbatches = std::max<uint64_t>(microbatches, call.microbatch() + 1);
-  return microbatches * executor.position().dataRanks * plan.training().micro_batch_size();
+  return microbatches * executor.position().batchRanks * plan.training().micro_batch_size();
 }
 
 /// How many of the `left` samples the next run of the evaluation program takes: a batch, or of the rest the most that
@@ -127,7 +127,7 @@ int Training::threads() const {
 }
 
 Training::Work Training::workOf(const plan::proto::Plan &plan) {
-  Work work{.modelFlops = plan::matmulFlopsPerStep(plan) * plan::positionOfRank(plan, 0).dataRanks};
+  Work work{.modelFlops = plan::matmulFlopsPerStep(plan) * plan::batchRanks(plan)};
   for (const plan::proto::Input &input : plan.inputs())
     if (work.tokens == 0 && !input.tokens().empty())
       work.tokens = std::accumulate(input.shape().begin() + 1, input.shape().end(), uint64_t(1), std::multiplies<>());

@@ -8,7 +8,7 @@
 #include "runtime/comm/inprocess/InProcessTransport.h"
 #include "runtime/comm/tcp/TcpControlPlane.h"
 #include "runtime/comm/tcp/Torchrun.h"
-#include "runtime/plan/Ranks.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/plugins/CudaLibrary.h"
 #include "runtime/plugins/LoadCuda.h"

@@ -26,7 +26,7 @@ from ds_audit import comparison, windows  # noqa: E402
 from ds_audit.plans import read_plan as read  # noqa: E402
 
 WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
-MOST_STATEMENTS = 1600
+MOST_STATEMENTS = 1650
 SMALL = {"reduce_bucket_size": 3000, "stage3_prefetch_bucket_size": 3000, "stage3_param_persistence_threshold": 10}
 READ, WRITE = 1, 2
 
@@ -386,9 +386,11 @@ def test_sharded_mutants_are_refused(plans, edit):
     assert "refused by ds-audit: " in audit(plans.mutant(plan, edit), code=1)
 
 
-def world_axes_exchanged(plan):
-    first, second = [axis for axis in plan.world.axes if axis.name in ("pipe", "data")]
-    first.name, second.name = second.name, first.name
+def samples_along_the_pipe(plan):
+    """Micro-batches are dealt out along the other axis of two ranks."""
+    pipe = [axis.name for axis in plan.world.axes].index("pipe")
+    for message in plan.inputs:
+        message.placement.axes[0].axis = pipe
 
 
 def tied_sum_of_rank_zero(plan):
@@ -397,7 +399,7 @@ def tied_sum_of_rank_zero(plan):
     strides[0].rank_stride = 0
 
 
-@pytest.mark.parametrize("edit", [world_axes_exchanged, tied_sum_of_rank_zero], ids=lambda edit: edit.__name__)
+@pytest.mark.parametrize("edit", [samples_along_the_pipe, tied_sum_of_rank_zero], ids=lambda edit: edit.__name__)
 def test_staged_mutants_are_refused(plans, edit):
     plan = plans.compile("gpt2", 4, 3, 1, {}, stages(2))
     assert "refused by ds-audit: " in audit(plans.mutant(plan, edit), code=1)
@@ -445,6 +447,31 @@ def statistics_never_updated(plan):
 def test_mutants_of_a_model_of_images_are_refused(plans, exported, edit):
     plan = plans.compile(exported("resnet50", "--size", "tiny"), 1, 1, 0, {}, {}, micro=2)
     assert "refused by ds-audit: " in audit(plans.mutant(plan, edit), "--orders", 1, code=1)
+
+
+def statistic_said_to_be_alike(plan):
+    next(variable for variable in plan.variables if variable.placement.axes).ClearField("placement")
+
+
+def weight_said_to_vary(plan):
+    next(variable for variable in plan.variables if variable.kind == 1).placement.CopyFrom(plan.inputs[0].placement)  # 1: PARAMETER
+
+
+def windows_of_half(plan):
+    next(bucket for bucket in plan.buckets if bucket.placement.HasField("window")).placement.window.count //= 2
+
+
+def samples_for_all(plan):
+    for message in plan.inputs:
+        message.ClearField("placement")
+
+
+@pytest.mark.parametrize("edit", [statistic_said_to_be_alike, weight_said_to_vary, windows_of_half, samples_for_all], ids=lambda edit: edit.__name__)
+def test_wrong_placements_are_refused(plans, tools, edit):
+    """By ds-audit and by the reader or the checker."""
+    broken = plans.mutant(plans.compile("statistics", 2, 2, 2, {}, {}), edit)
+    assert "refused by ds-audit: " in audit(broken, "--orders", 1, code=1)
+    tools("ds-opt", "verify", broken, code=1)
 
 
 def test_pieces_of_a_product_are_rounding_which_is_not_looked_at(plans):

@@ -387,12 +387,13 @@ def test_bad_plan_files(tools, plan, data):
     tools.refused("ds-run", plan.parent, "--data", path)
 
 
-def test_newer_plan_is_refused(tools, plan, data):
+@pytest.mark.parametrize("version, advice", [(3, "use a newer ds-run"), (1, "compile it again: ds-opt compile MODEL --config ds_config.json -o PLAN")])
+def test_plan_of_another_format_is_refused(tools, plan, data, version, advice):
     path, _ = data(4)
-    newer = read_plan(plan)
-    newer.format_version += 1
-    error = tools.refused("ds-run", write_plan(plan.with_name("newer.dsplan"), newer), "--data", path)
-    assert f"version {newer.format_version}" in error
+    other = read_plan(plan)
+    other.format_version = version
+    error = tools.refused("ds-run", write_plan(plan.with_name("other.dsplan"), other), "--data", path)
+    assert f"version {version}, and this build reads 2" in error and advice in error
 
 
 def test_unbound_dimension_is_refused(tools, tmp_path):

@@ -117,8 +117,14 @@ std::string exchangedAxes(proto::Plan &plan, Random &random) {
   if (pipe == axes.size() || data == axes.size() || axes[pipe].size() != axes[data].size() || axes[pipe].size() == 1)
     return "";
   if (random.below(2) == 0) {
-    axes[pipe].mutable_name()->swap(*axes[data].mutable_name());
-    return "axes pipe and data have exchanged their names";
+    const auto move = [&](auto &things) {
+      for (auto &thing : things)
+        for (proto::AxisPlacement &axis : *thing.mutable_placement()->mutable_axes())
+          axis.set_axis(uint32_t(pipe));
+    };
+    move(*plan.mutable_inputs());
+    move(*plan.mutable_variables());
+    return "what varies along axis data varies along axis pipe";
   }
   for (proto::Communicator &communicator : *plan.mutable_communicators())
     if (communicator.axes_size() == 1 && int(communicator.axes(0)) == data)

@@ -1,6 +1,7 @@
 //===- Layout.h - which variables lie where in a buffer -------------------===//
 #pragma once
 
+#include "runtime/plan/Placement.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
@@ -19,15 +20,11 @@ struct Member {
   uint64_t firstByte; ///< of the variable, at `begin`
 };
 
-/// The buffer whose variables are written into `buffer`: itself, or the one that it is the next of.
-inline const proto::Buffer &heldIn(const proto::Role &role, const proto::Buffer &buffer) {
-  return buffer.has_next_of() ? role.buffers(int(buffer.next_of())) : buffer;
-}
-
-/// What a PLAN buffer holds on one rank: a part of a variable, or a bucket's members, whole or the rank's slice.
+/// What a PLAN buffer holds on one rank (runtime/plan/Placement.h), in bytes.
 class Layout {
 public:
   Layout(const proto::Plan &plan, const proto::Buffer &buffer, uint32_t rank);
+  Layout(const proto::Plan &plan, const std::vector<plan::Held> &held);
 
   /// Members in bytes [offset, offset + bytes), cut to fit.
   std::vector<Member> within(uint64_t offset, uint64_t bytes) const;

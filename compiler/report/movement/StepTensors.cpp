@@ -11,7 +11,7 @@
 
 #include "compiler/report/movement/Transfer.h"
 #include "compiler/scheduling/TensorUses.h"
-#include "runtime/plan/Groups.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/StepClock.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -98,9 +98,7 @@ private:
   };
 
   Range rangeOf(const Operand &operand) const {
-    const uint64_t slice =
-        operand.rank_stride() == 0 ? 0 : plan::groupCoordinate(plan_, operand.communicator(), role_.ranks(0));
-    const uint64_t begin = operand.byte_offset() + operand.rank_stride() * slice;
+    const uint64_t begin = plan::operandOffset(plan_, operand, role_.ranks(0));
     return {begin, begin + bytesOf(operand)};
   }
 

@@ -119,11 +119,10 @@ TEST(EndRules, RefuseTheFirstRanksActivation) {
   EXPECT_EQ(same.verdict(), "sound");
 }
 
-TEST(EndRules, RefuseAxesThatHaveExchangedTheirNames) {
-  Stages exchanged;
-  auto &axes = *exchanged.plan.mutable_world()->mutable_axes();
-  axes[0].mutable_name()->swap(*axes[1].mutable_name());
-  EXPECT_VERDICT(exchanged, "not over those that have micro-batches, along axis data");
+TEST(EndRules, RefuseSamplesThatAreDealtOutAlongAnotherAxis) {
+  Stages other;
+  other.plan.mutable_inputs(0)->mutable_placement()->mutable_axes(0)->set_axis(0);
+  EXPECT_VERDICT(other, "not over those that have micro-batches of their own");
 }
 
 TEST(EndRules, RefuseASlotOnWhatOutlivesTheRun) {

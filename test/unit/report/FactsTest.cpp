@@ -57,14 +57,12 @@ TEST(Facts, AttentionCountsAsItsProducts) {
 
 TEST(Facts, RunningStatisticsAreOfOneRank) {
   plan::proto::Plan plan = smallPlan();
-  auto &op = *plan.mutable_reference()->add_ops();
-  op.set_op("train.update_average");
-  op.add_variables(0);
   EXPECT_TRUE(ownOfDataRanks(plan).empty());
   plan.mutable_world()->clear_axes();
   auto &axis = *plan.mutable_world()->add_axes();
   axis.set_name("data");
   axis.set_size(2);
+  plan.mutable_variables(0)->mutable_placement()->add_axes()->set_varies(true);
   EXPECT_EQ(ownOfDataRanks(plan), std::vector{plan.variables(0).name()});
 }
 

@@ -27,13 +27,14 @@ Plan sharedPlan(int calls) {
   bucket.set_dtype(DTYPE_F32);
   bucket.set_elements(4096);
   bucket.add_members()->set_variable(0);
+  bucket.mutable_placement()->mutable_window()->set_stride(1024);
+  bucket.mutable_placement()->mutable_window()->set_count(1024);
   Role &role = *plan.mutable_roles(0);
   role.set_ranks(1, 3);
   Buffer &held = *role.add_buffers();
   held.set_name("zero.0");
   held.set_bytes(4096);
   held.set_bucket(0);
-  held.set_shard(true);
   held.set_scope(Buffer::PLAN);
   held.set_category(Buffer::WEIGHTS);
   Routine &routine = *role.add_routines();

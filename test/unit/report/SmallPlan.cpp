@@ -105,7 +105,7 @@ void addPrograms(Role &role) {
 
 Plan smallPlan() {
   Plan plan;
-  plan.set_format_version(1);
+  plan.set_format_version(2);
   plan.set_compiler_revision("0.1.0");
   plan.set_model("small");
   plan.mutable_machine()->set_name("cpu");

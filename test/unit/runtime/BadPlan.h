@@ -24,6 +24,11 @@ struct BadPlan {
   std::string error; // a part of it
 };
 
+/// A plan with one of everything that one rank has (PlanReaderTest.cpp); one of placements of all kinds
+/// (PlanReaderPlacementsTest.cpp).
+proto::Plan soundPlan();
+proto::Plan placedPlan();
+
 /// Keeps GoogleTest from printing bytes.
 // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
 inline void PrintTo(const BadPlan &bad, std::ostream *out) { *out << bad.name; }

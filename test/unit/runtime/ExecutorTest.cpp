@@ -119,19 +119,6 @@ TEST(Executor, GivesKernelsSeedStepAndMicrobatch) {
   EXPECT_EQ(prepared.variable<int64_t>(0), (std::vector<int64_t>{5, 7, 3}));
 }
 
-TEST(Executor, NumbersMicrobatchesOverDataRanks) {
-  proto::Plan plan;
-  for (auto [name, size] : {std::pair{"pipe", 2}, std::pair{"data", 3}, std::pair{"tensor", 2}}) {
-    plan.mutable_world()->add_axes()->set_name(name);
-    plan.mutable_world()->mutable_axes(plan.world().axes_size() - 1)->set_size(uint32_t(size));
-  }
-  const auto position = plan::positionOfRank(plan, 9); // (pipe 1, data 1, tensor 1): (1 * 3 + 1) * 2 + 1
-  EXPECT_EQ(position.dataCoordinate, 1u);
-  EXPECT_EQ(position.dataRanks, 3u);
-  EXPECT_EQ(position.globalMicrobatch(4), 13u); // k * d + r
-  EXPECT_EQ(plan::worldSize(plan), 12u);
-}
-
 TEST(Executor, SpreadsKernelsOverItsThreads) {
   PlanBuilder b;
   const uint32_t compute = b.queue("compute");

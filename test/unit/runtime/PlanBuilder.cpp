@@ -2,6 +2,7 @@
 #include "test/unit/runtime/PlanBuilder.h"
 #include "core/DType.h"
 #include "core/Shape.h"
+#include "runtime/plan/PlanFile.h"
 #include "runtime/plan/plan.pb.h"
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,7 @@
 namespace ds::test {
 
 PlanBuilder::PlanBuilder(uint64_t microBatch, uint64_t accumulation) {
-  plan.set_format_version(1);
+  plan.set_format_version(plan::formatVersion);
   plan.set_compiler_revision("test");
   plan.set_model("by hand");
   plan.set_numerics("bit-equal");
@@ -112,6 +113,8 @@ void PlanBuilder::ranks(uint32_t ranks) {
   axis.set_name("data");
   axis.set_size(ranks);
   plan.mutable_training()->set_train_batch_size(plan.training().train_batch_size() * ranks);
+  for (proto::Input &input : *plan.mutable_inputs())
+    dealOut(plan, input);
   role().set_ranks(1, ranks - 1);
   proto::Communicator &communicator = *plan.add_communicators();
   communicator.set_name("data");
@@ -140,7 +143,11 @@ PlanBuilder::Tensor PlanBuilder::bucketTensor(uint32_t bucket, bool shard) {
   const uint64_t elements = held.elements() / (shard ? plan.world().axes(0).size() : 1);
   const Tensor tensor = this->tensor(held.name(), DType(held.dtype()), {int64_t(elements)}, proto::Buffer::PLAN);
   role().mutable_buffers(int(tensor.buffer))->set_bucket(bucket);
-  role().mutable_buffers(int(tensor.buffer))->set_shard(shard);
+  if (!shard)
+    return tensor;
+  proto::Window &window = *plan.mutable_buckets(int(bucket))->mutable_placement()->mutable_window();
+  window.set_stride(elements);
+  window.set_count(elements);
   return tensor;
 }
 
@@ -177,7 +184,17 @@ uint32_t PlanBuilder::input(const std::string &name, DType dtype, const Shape &s
   input.set_name(name);
   input.set_dtype(proto::DType(dtype));
   input.mutable_shape()->Assign(shape.begin(), shape.end());
+  dealOut(plan, input);
   return uint32_t(plan.inputs_size() - 1);
+}
+
+void dealOut(const proto::Plan &plan, proto::Input &input) {
+  for (int axis = 0; axis < plan.world().axes_size(); ++axis)
+    if (plan.world().axes(axis).name() == "data" && plan.world().axes(axis).size() > 1) {
+      proto::AxisPlacement &placement = *input.mutable_placement()->add_axes();
+      placement.set_axis(uint32_t(axis));
+      placement.set_varies(true);
+    }
 }
 
 proto::Operand operandOf(const PlanBuilder::Tensor &tensor, proto::Operand::Access access) {

@@ -86,6 +86,9 @@ private:
   proto::Command &command(uint32_t routine, uint32_t queue);
 };
 
+/// Says that ranks along axis data, if there are several, have other micro-batches of an input.
+void dealOut(const proto::Plan &plan, proto::Input &input);
+
 /// Waits of a command, in place: wait(command, event, delay).
 void wait(proto::Command &command, uint32_t event, uint32_t delay = 0);
 void signal(proto::Command &command, uint32_t event);

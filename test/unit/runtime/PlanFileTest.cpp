@@ -52,11 +52,13 @@ TEST(PlanFile, RefusesEveryFlippedBit) {
   }
 }
 
-TEST(PlanFile, RefusesANewerFormatByName) {
+TEST(PlanFile, RefusesAnotherFormatByName) {
   PlanBuilder builder;
-  builder.plan.set_format_version(2);
+  builder.plan.set_format_version(3);
+  EXPECT_ERROR(plan::unframePlan(bytes(plan::framePlan(builder.plan))), "format version 3, and this build reads 2");
+  builder.plan.set_format_version(1);
   EXPECT_ERROR(plan::unframePlan(bytes(plan::framePlan(builder.plan))),
-               "format version 2, and this build reads up to 1");
+               "format version 1, and this build reads 2; compile it again: ds-opt compile MODEL");
   builder.plan.set_format_version(0);
   EXPECT_ERROR(plan::unframePlan(bytes(plan::framePlan(builder.plan))), "no format version");
 }

@@ -1,6 +1,5 @@
 //===- PlanReaderRanksTest.cpp - communicators, buckets, collectives ------===//
 #include "core/DType.h"
-#include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/BadPlan.h"
@@ -19,6 +18,7 @@ namespace {
 proto::Plan twoRankPlan() {
   PlanBuilder b;
   b.ranks(2);
+  b.input("x", DType::F32, {1});
   const uint32_t compute = b.queue("compute");
   const uint32_t a = b.bareVariable("a", DType::F32, {3}, 1), c = b.bareVariable("c", DType::F32, {2}, 2);
   const uint32_t moment = b.bareVariable("m", DType::F32, {8}, 0, proto::Variable::OPTIMIZER);
@@ -58,7 +58,7 @@ void splitRole(proto::Plan &plan) {
 void countSlicesElsewhere(proto::Plan &plan) {
   *plan.add_communicators() = plan.communicators(0);
   plan.mutable_communicators(1)->set_name("same");
-  plan.mutable_buckets(1)->set_communicator(1);
+  plan.mutable_buckets(1)->mutable_placement()->mutable_window()->set_communicator(1);
 }
 
 /// Each rank has a role and a bucket of its own, so that neither bucket is whole.
@@ -67,7 +67,7 @@ void sliceTwoBuckets(proto::Plan &plan) {
   *plan.add_buckets() = plan.buckets(1);
   plan.mutable_buckets(2)->set_name("other moments");
   for (proto::Buffer &buffer : *plan.mutable_roles(1)->mutable_buffers())
-    if (buffer.shard())
+    if (buffer.bucket() == 1)
       buffer.set_bucket(2);
 }
 
@@ -83,6 +83,7 @@ TEST_P(PlanReaderRefusesRanks, ABrokenRule) {
 TEST(PlanReaderRanks, RefusesRolesWithoutNumberAtOnce) {
   PlanBuilder b(1, 1);
   b.ranks(20000);
+  b.input("x", DType::F32, {1});
   const uint32_t compute = b.queue("compute"), forward = b.routine("forward");
   b.call(b.program("step"), forward);
   const auto w = b.variable("w", DType::F32, {}, 1);
@@ -130,9 +131,7 @@ const std::vector<BadPlan>
             BAD(CommunicatorAxis, "names axis 1, but there are 1", p.mutable_communicators(0)->set_axes(0, 1)),
             BAD(CommunicatorAxisTwice, "axes are not ascending", p.mutable_communicators(0)->add_axes(0)),
             BAD(BucketName, "another bucket has it", bucket(p).set_name("moments")),
-            BAD(BucketCommunicator, "names communicator 1", bucket(p).set_communicator(1)),
             BAD(BucketDType, "no dtype 0", bucket(p).set_dtype(proto::DTYPE_UNSPECIFIED)),
-            BAD(BucketOdd, "no multiple of the 2 ranks of communicator data", bucket(p).set_elements(9)),
             BAD(BucketHuge, "more than 2^59", bucket(p).set_elements(UINT64_MAX - 1)),
             BAD(MemberVariable, "names variable 3", bucket(p).mutable_members(0)->set_variable(3)),
             BAD(MemberDType, "variable a is float64, but the bucket is float32",
@@ -149,10 +148,10 @@ const std::vector<BadPlan>
             BAD(BufferBucket, "names bucket 2, but there are 2", buffer(p, 0).set_bucket(2)),
             BAD(BufferBoth, "cannot hold a variable too", buffer(p, 1).set_variable(2); variable(p, 2).set_shape(0, 4)),
             BAD(BufferScope, "its scope must be PLAN", buffer(p, 0).set_scope(proto::Buffer::STEP)),
-            BAD(BufferWhole, "has 32 bytes from element 0 on, but a shard of bucket parameters has 16",
-                buffer(p, 0).set_shard(true)),
-            BAD(BufferShard, "but the whole of bucket moments has 32", buffer(p, 1).set_shard(false)),
-            BAD(ShardOfNothing, "a shard, but of no bucket", buffer(p, 2).set_shard(true)),
+            BAD(BufferWhole, "has 32 bytes, but of bucket parameters a rank holds 16, by its placement",
+                *bucket(p).mutable_placement() = p.buckets(1).placement()),
+            BAD(BufferSlice, "has 16 bytes, but of bucket moments a rank holds 32, by its placement",
+                p.mutable_buckets(1)->clear_placement()),
             BAD(StrideCommunicator, "names communicator 1", part(p, 1).mutable_source()->set_communicator(1)),
             BAD(StrideEnd, "the slice of rank 1 of 2 passes the end", part(p, 1).mutable_source()->set_rank_stride(20)),
             BAD(StrideWraps, "the slice of rank 1 of 2 passes",
@@ -226,23 +225,5 @@ const std::vector<BadPlan>
 };
 INSTANTIATE_TEST_SUITE_P(Ranks, PlanReaderRefusesRanks, testing::ValuesIn(rankRules),
                          [](const auto &info) { return info.param.name; });
-
-TEST(Groups, FollowTheAxesThatACommunicatorJoins) {
-  proto::Plan plan;
-  for (const char *name : {"pipe", "data", "tensor"})
-    plan.mutable_world()->add_axes()->set_name(name);
-  for (int i = 0; i < 3; ++i)
-    plan.mutable_world()->mutable_axes(i)->set_size(i == 1 ? 3 : 2);
-  plan.add_communicators()->add_axes(1); // data
-  plan.add_communicators()->add_axes(0); // pipe and tensor
-  plan.mutable_communicators(1)->add_axes(2);
-  EXPECT_EQ(plan::groupRanks(plan, 0, 9), (std::vector<uint32_t>{7, 9, 11})); // (1, *, 1)
-  EXPECT_EQ(plan::groupRanks(plan, 1, 9), (std::vector<uint32_t>{2, 3, 8, 9}));
-  EXPECT_EQ(plan::groupCoordinate(plan, 0, 9), 1u);
-  EXPECT_EQ(plan::groupCoordinate(plan, 1, 9), 3u);
-  EXPECT_EQ(plan::groupFirst(plan, 1, 9), 2u);
-  EXPECT_EQ(plan::groupSize(plan, 1), 4u);
-}
-
 } // namespace
 } // namespace ds::test

@@ -11,7 +11,6 @@
 #include <vector>
 
 namespace ds::test {
-namespace {
 
 /// A plan with one of everything:
 ///   forward  0 feed tokens -> x (queue in, signals fed)   1 sum x -> loss (waits for fed)   2 fill g   3 copy loss ->
@@ -52,6 +51,8 @@ proto::Plan soundPlan() {
   attribute->set_integer(1);
   return b.plan;
 }
+
+namespace {
 
 /// An arena of the first role in a file, behind its others.
 proto::Arena &inFile(proto::Plan &plan) {
@@ -385,9 +386,7 @@ const std::vector<BadPlan> storageRules = {
     BAD(SlotMisaligned, "no multiple of the machine's alignment 64", buffer(p, 1).set_slot_offsets(0, 136)),
     BAD(VariableIndex, "names variable 4, but there are 1", buffer(p, 0).set_variable(4)),
     BAD(VariableScope, "its scope must be PLAN", buffer(p, 2).set_variable(0)),
-    BAD(VariablePart, "no part of variable weight", buffer(p, 0).set_first_element(1)),
-    BAD(VariablePartOverflow, "no part of variable weight", buffer(p, 0).set_first_element(UINT64_MAX)),
-    BAD(VariableBytes, "no part of variable weight", buffer(p, 0).set_bytes(15)),
+    BAD(VariableBytes, "it has 15 bytes, but of variable weight a rank holds ", buffer(p, 0).set_bytes(15)),
     BAD(PlanLives, "it lives always", *buffer(p, 0).add_lives() = life(p)),
     BAD(LifeProgram, "names program 1", life(p).set_program(1)),
     BAD(LifeRoutine, "names routine 5", life(p).set_death_routine(5)),

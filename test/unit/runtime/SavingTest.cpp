@@ -6,7 +6,6 @@
 #include "runtime/checkpoint/StateShares.h"
 #include "runtime/checkpoint/StoredState.h"
 #include "runtime/executor/VariableSources.h"
-#include "runtime/plan/Ranks.h"
 #include "runtime/session/Training.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanRun.h"

@@ -5,6 +5,7 @@ import numpy
 from .data import CONSTANT, Data
 from .execution import Run
 from .field import Field
+from .placement import require_own
 from .plans import DTYPES, Refusal, of_sizes
 from .ranks import World, make_ranks
 from .reference import Reference
@@ -25,6 +26,7 @@ class Audit:
         self.world = World(plan)
         self.data = Data(plan, self.algebra, folder, seed + order)
         self.reference = Reference(plan, self.algebra, self.data, self.world.data_ranks)
+        require_own(plan, {variable for variable, _ in self.reference.averages})
         self.ranks = make_ranks(self.world)
         self.compared = [numpy.zeros(value.data.size, bool) for value in self.reference.values]
         self.counts = {"runs": 0, "commands": 0, "elements": 0, "metrics": 0}
@@ -79,22 +81,22 @@ class Audit:
         return self.algebra.div(self.algebra.sum(numpy.array([value.data for value in values]), 0), self.algebra.constants(len(values), DTYPES[8]))
 
     def compare_variables(self, rank, when):
-        for buffer, variable, first, byte, count in rank.held():
+        for buffer, variable, elements, byte in rank.held():
             if not self.reference.is_state(variable):
                 continue
             value, name = self.reference.value(variable, rank.data_rank), self.plan.variables[variable].name
             try:
-                held = rank.elements(buffer.arena, byte, count * value.dtype.width, value.dtype, f"variable {name}")
+                held = rank.elements(buffer.arena, byte, elements.size * value.dtype.width, value.dtype, f"variable {name}")
             except Refusal as refusal:
                 raise Refusal(f"{when}, rank {rank.number}: {refusal}") from None
-            different = held != value.data.ravel()[first:first + count]
+            different = held != value.data.ravel()[elements]
             if different.any():
-                element = int(different.argmax())
-                writer = rank.writer(buffer.arena, byte + element * value.dtype.width)
-                raise Refusal(f"{when}, element {first + element} of {name} in buffer {buffer.name} of rank {rank.number} is not the "
+                at = int(different.argmax())
+                writer = rank.writer(buffer.arena, byte + at * value.dtype.width)
+                raise Refusal(f"{when}, element {elements[at]} of {name} in buffer {buffer.name} of rank {rank.number} is not the "
                               f"reference program's; it was last written by {writer}")
-            self.compared[variable][first:first + count] = True
-            self.counts["elements"] += count
+            self.compared[variable][elements] = True
+            self.counts["elements"] += elements.size
 
     def require_all_compared(self):
         """Every element that outlives a run lies on some rank; metrics do not."""

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 REPOSITORY = Path(__file__).resolve().parents[3]
 MAGIC = b"DSPLAN\r\n"
 HEADER_BYTES = 24
-NEWEST_FORMAT = 1
+FORMAT = 2
 MOST_RANKS = 64
 MOST_BYTES = 1 << 29  # of all arenas together
 MOST_ELEMENTS = 1 << 26  # of one value
@@ -88,8 +88,8 @@ def read_plan(path):
         plan = plan_class().FromString(message)
     except DecodeError:
         raise Unusable(f"plan {path} is no message of plan.proto") from None
-    if plan.format_version > NEWEST_FORMAT:
-        raise Unusable(f"plan {path} has format {plan.format_version}; ds-audit reads up to {NEWEST_FORMAT}")
+    if plan.format_version != FORMAT:
+        raise Unusable(f"plan {path} has format {plan.format_version}; ds-audit reads {FORMAT}")
     return plan
 
 

@@ -3,6 +3,7 @@
 import numpy
 
 from .elementwise import Tensor
+from .placement import batch_axes, piece, window
 from .plans import MOST_BYTES, MOST_RANKS, Refusal, count_of, dtype_of, shape_of
 
 PLAN_SCOPE = 1  # Buffer.Scope
@@ -12,11 +13,11 @@ UNWRITTEN, ZERO, REST = 0, 254, 255  # tags of bytes; an element's first byte ha
 class World:
     def __init__(self, plan):
         self.plan = plan
-        self.axes = {axis.name: axis.size for axis in plan.world.axes}
         self.sizes = tuple(axis.size for axis in plan.world.axes)
         self.size = count_of(self.sizes)
         self.roles = self.roles_by_rank()
-        self.data_ranks, training = self.axes.get("data", 1), plan.training
+        self.batch_axes, training = batch_axes(plan), plan.training
+        self.data_ranks = count_of(self.sizes[axis] for axis in self.batch_axes)
         if training.train_batch_size != training.micro_batch_size * training.accumulation_steps * self.data_ranks:
             raise Refusal(f"a step has {training.train_batch_size} samples, not {training.accumulation_steps} micro-batches of "
                           f"{training.micro_batch_size} on {self.data_ranks} data-parallel ranks")
@@ -39,7 +40,11 @@ class World:
         return list(numpy.unravel_index(rank, self.sizes))
 
     def data_rank(self, rank):
-        return dict(zip(self.axes, map(int, self.coordinates(rank)))).get("data", 0)
+        """Its number among the ranks that have other micro-batches."""
+        coordinates, number = self.coordinates(rank), 0
+        for axis in self.batch_axes:
+            number = number * self.sizes[axis] + int(coordinates[axis])
+        return number
 
     def group(self, communicator, rank):
         """Ranks whose coordinates differ on the communicator's axes alone, ordered."""
@@ -159,40 +164,39 @@ class Rank:
     # ---- variables
 
     def held(self):
-        """(buffer, variable, first element of it, byte in the arena, elements) of all variables in buffers of scope plan."""
+        """(buffer, variable, numbers of elements of it, byte in the arena) of all variables in buffers of scope plan."""
+        coordinates = self.world.coordinates(self.number)
         for buffer in self.role.buffers:
-            if buffer.scope != PLAN_SCOPE:
+            if buffer.scope != PLAN_SCOPE or not (buffer.HasField("variable") or buffer.HasField("bucket")):
                 continue
             if buffer.HasField("variable"):
-                width = dtype_of(self.plan.variables[buffer.variable]).width
-                yield buffer, buffer.variable, buffer.first_element, buffer.offset, buffer.bytes // width
-            elif buffer.HasField("bucket"):
-                yield from self.held_of_bucket(buffer)
+                variable = self.plan.variables[buffer.variable]
+                elements = piece(variable, coordinates)
+                kept = elements[window(variable, self.world, self.number, elements.size)]
+                self.require_bytes(buffer, kept.size * dtype_of(variable).width)
+                yield buffer, buffer.variable, kept, buffer.offset
+                continue
+            bucket = self.plan.buckets[buffer.bucket]
+            width, kept = dtype_of(bucket).width, window(bucket, self.world, self.number, bucket.elements)
+            self.require_bytes(buffer, (kept.stop - kept.start) * width)
+            for member in bucket.members:
+                elements, begin = piece(self.plan.variables[member.variable], coordinates), member.element
+                first, last = max(kept.start, begin), min(kept.stop, begin + elements.size)
+                if first < last:
+                    yield buffer, member.variable, elements[first - begin:last - begin], buffer.offset + (first - kept.start) * width
 
-    def held_of_bucket(self, buffer):
-        bucket = self.plan.buckets[buffer.bucket]
-        width, begin, end = dtype_of(bucket).width, 0, bucket.elements
-        if buffer.shard:
-            group = self.world.group(bucket.communicator, self.number)
-            begin, end = ((group.index(self.number) + edge) * bucket.elements // len(group) for edge in (0, 1))
-        if (end - begin) * width != buffer.bytes:
-            raise Refusal(f"buffer {buffer.name} has {buffer.bytes} bytes, but holds {end - begin} elements of bucket {bucket.name}")
-        for member in bucket.members:
-            count = count_of(shape_of(self.plan.variables[member.variable]))
-            first, last = max(begin, member.element), min(end, member.element + count)
-            if first < last:
-                yield buffer, member.variable, first - member.element, buffer.offset + (first - begin) * width, last - first
+    def require_bytes(self, buffer, size):
+        if buffer.bytes != size:
+            raise Refusal(f"buffer {buffer.name} has {buffer.bytes} bytes, but holds {size} by the placement of what lies there")
 
     def load(self, reference):
         """First values; what lies between a bucket's members is zero."""
         for buffer in self.role.buffers:
             if buffer.scope == PLAN_SCOPE and buffer.HasField("bucket"):
                 self.memories[buffer.arena].tags[buffer.offset:buffer.offset + buffer.bytes] = ZERO
-        for buffer, variable, first, byte, count in self.held():
+        for buffer, variable, elements, byte in self.held():
             value = reference.value(variable, self.data_rank)
-            if first + count > value.data.size:
-                raise Refusal(f"buffer {buffer.name} holds elements of {self.plan.variables[variable].name} that it has not")
-            self.put(buffer.arena, byte, value.data.ravel()[first:first + count], value.dtype, 0)
+            self.put(buffer.arena, byte, value.data.ravel()[elements], value.dtype, 0)
 
 
 def make_ranks(world):

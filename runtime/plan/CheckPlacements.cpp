@@ -1,0 +1,143 @@
+//===- CheckPlacements.cpp - what each rank has of a tensor ----------------===//
+#include "runtime/plan/Mesh.h"
+#include "runtime/plan/Placement.h"
+#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::plan {
+namespace {
+
+using Sizes = std::vector<uint64_t>; // of dimensions
+using Wide = unsigned __int128;      // sums and products of any two fields
+
+constexpr uint64_t mostBlocks = uint64_t(1) << 16; // of a shard, of all ranks together
+
+std::string axisName(const proto::Plan &plan, uint32_t axis) { return plan.world().axes(int(axis)).name(); }
+
+/// Parts of all ranks, in elements of the dimension: [first, last) of each block.
+std::vector<std::pair<uint64_t, uint64_t>> partsOf(const proto::Shard &shard, uint64_t parts, uint64_t size,
+                                                   const std::string &place) {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (int b = 0; b < shard.blocks_size(); ++b)
+    for (uint64_t part = 0; part < parts; ++part) {
+      const proto::Block &block = shard.blocks(b);
+      const Wide begin = Wide(block.offset()) + Wide(part) * block.stride();
+      if (block.size() == 0 || begin + block.size() > size)
+        refuse(place, "block " + std::to_string(b) + " of part " + std::to_string(part) + " is empty or passes the " +
+                          std::to_string(size) + " elements of dimension " + std::to_string(shard.dimension()));
+      ranges.emplace_back(uint64_t(begin), uint64_t(begin) + block.size());
+    }
+  return ranges;
+}
+
+/// The parts of a dimension make it whole, each element once.
+void checkShard(const proto::Shard &shard, uint64_t ranks, const Sizes &sizes, const std::string &place) {
+  checkIndex(shard.dimension(), int64_t(sizes.size()), "dimension", place);
+  if (shard.repeat() == 0 || ranks % shard.repeat() != 0)
+    refuse(place, std::to_string(shard.repeat()) + " neighbours have each part, which is no divisor of the axis' " +
+                      std::to_string(ranks) + " ranks");
+  const uint64_t parts = ranks / shard.repeat(), size = sizes[shard.dimension()];
+  if (uint64_t(shard.blocks_size()) > mostBlocks / parts)
+    refuseSize(place, std::to_string(shard.blocks_size()) + " blocks of each of " + std::to_string(parts) +
+                          " parts are more than " + std::to_string(mostBlocks));
+  std::vector<std::pair<uint64_t, uint64_t>> ranges = partsOf(shard, parts, size, place);
+  ranges.emplace_back(size, size);
+  std::ranges::sort(ranges);
+  uint64_t end = 0;
+  for (const auto &[first, last] : ranges) {
+    if (first != end)
+      refuse(place, "elements " + std::to_string(std::min(first, end)) + " to " +
+                        std::to_string(std::max(first, end) - 1) + " of dimension " +
+                        std::to_string(shard.dimension()) +
+                        (first > end ? " belong to no part" : " belong to two parts"));
+    end = last;
+  }
+}
+
+void checkAxis(const proto::AxisPlacement &axis, uint64_t ranks, const Sizes &sizes, const std::string &place) {
+  switch (axis.how_case()) {
+  case proto::AxisPlacement::kShard:
+    return checkShard(axis.shard(), ranks, sizes, place);
+  case proto::AxisPlacement::kPartial:
+    if (axis.partial() < proto::AxisPlacement::SUM || axis.partial() > proto::AxisPlacement::MIN)
+      refuse(place, "it is partial, but there is no kind " + std::to_string(axis.partial()) +
+                        " of reduction: it must be SUM, MAX or MIN");
+    return;
+  case proto::AxisPlacement::kVaries:
+    if (!axis.varies())
+      refuse(place, "varies is false; an axis along which all ranks have the same is not named");
+    return;
+  case proto::AxisPlacement::HOW_NOT_SET:
+    refuse(place, "it says neither shard nor partial nor varies");
+  }
+}
+
+/// Axes of the mesh, each named once. Where two cut one dimension, the second cuts what the first has left.
+void checkAxes(const proto::Plan &plan, const proto::Placement &placement, Sizes sizes, const std::string &place) {
+  for (int i = 0; i < placement.axes_size(); ++i) {
+    const proto::AxisPlacement &axis = placement.axes(i);
+    checkIndex(axis.axis(), plan.world().axes_size(), "axis", place);
+    const std::string name = axisName(plan, axis.axis());
+    if (i > 0 && axis.axis() <= placement.axes(i - 1).axis())
+      refuse(place, "it names axis " + name +
+                        (axis.axis() == placement.axes(i - 1).axis() ? " twice" : " behind a later one of the mesh"));
+    checkAxis(axis, plan.world().axes(int(axis.axis())).size(), sizes, place + ", axis " + name);
+    if (axis.has_shard())
+      cut(sizes, axis.shard());
+  }
+}
+
+/// The windows of a communicator's ranks make the piece whole, each element once.
+void checkWindow(const proto::Plan &plan, const proto::Placement &placement, uint64_t piece, const std::string &place) {
+  if (!placement.has_window())
+    return;
+  const proto::Window &window = placement.window();
+  const std::string here = place + ", window";
+  checkIndex(window.communicator(), plan.communicators_size(), "communicator", here);
+  for (uint32_t axis : plan.communicators(int(window.communicator())).axes())
+    if (std::ranges::count(placement.axes(), axis, &proto::AxisPlacement::axis) > 0)
+      refuse(here, "it goes over axis " + axisName(plan, axis) + ", along which ranks have other pieces");
+  const uint64_t ranks = Group(plan, window.communicator()).size();
+  const std::string sizes = std::to_string(window.count()) + " elements every " + std::to_string(window.stride());
+  if (window.stride() != window.count())
+    refuse(here, sizes + (window.stride() < window.count() ? " overlap" : " leave gaps") + "; both must be the same");
+  const Wide end = Wide(window.count()) * ranks;
+  if (end != piece)
+    refuse(here, std::to_string(window.count()) + " elements on each of " + std::to_string(ranks) + " ranks " +
+                     (end > piece ? "pass" : "leave some of") + " the piece's " + std::to_string(piece));
+}
+
+} // namespace
+
+void checkPlacement(const proto::Plan &plan, const proto::Variable &variable, const std::string &place) {
+  checkAxes(plan, variable.placement(), Sizes(variable.shape().begin(), variable.shape().end()), place + ", placement");
+  checkWindow(plan, variable.placement(), pieceElements(variable), place + ", placement");
+}
+
+void checkPlacement(const proto::Plan &plan, const proto::Bucket &bucket, const std::string &place) {
+  if (bucket.placement().axes_size() > 0)
+    refuse(place, "its placement names axes, but along them its variables are what their own placements say");
+  checkWindow(plan, bucket.placement(), bucket.elements(), place + ", placement");
+}
+
+void checkInputPlacements(const proto::Plan &plan) {
+  for (int i = 0; i < plan.inputs_size(); ++i) {
+    const proto::Input &input = plan.inputs(i);
+    const std::string place = describe("input", i, "") + ", placement"; // names are checked later
+    const auto &axes = input.placement().axes();
+    if (input.placement().has_window() || !std::ranges::all_of(axes, &proto::AxisPlacement::varies))
+      refuse(place, "each rank is fed all of its micro-batch, so it can say no more than axes along which that varies");
+    checkAxes(plan, input.placement(), {}, place);
+    if (!std::ranges::equal(axes, plan.inputs(0).placement().axes(), {}, &proto::AxisPlacement::axis,
+                            &proto::AxisPlacement::axis))
+      refuse(place, "it varies along other axes than input 0, but micro-batches are dealt out with all their inputs");
+  }
+}
+
+} // namespace ds::plan
