@@ -25,7 +25,7 @@ struct Piece {
 
 /// Why what lies there is not what was written into the buffer, or empty.
 std::string absentIn(const RankMemory &memory, uint32_t buffer, const Content &content) {
-  if (content.kind == Content::Initial || content.buffer == buffer)
+  if (content.buffer == buffer)
     return {};
   return "whose bytes " +
          (content.buffer == UINT32_MAX ? "nothing has written" : memory.nameOf(content.buffer) + " has taken");

@@ -25,7 +25,7 @@ RankMemory::RankMemory(const RoleContext &context, uint32_t rank, const std::vec
 void RankMemory::setInitial(uint32_t index) {
   const proto::Buffer &buffer = role().buffers(int(index));
   Content content;
-  content.kind = Content::Initial;
+  content.kind = Content::Written;
   content.buffer = index;
   content.value = values().padding();
   ShadowMemory &shadow = shadows_[buffer.arena()];

@@ -28,9 +28,8 @@ struct Contribution {
 struct Content {
   enum Kind {
     Undefined, ///< nothing, or what a kernel left in its scratch
-    Initial,   ///< what was there when the run began
-    Written,
-    Reduced ///< this rank's part of a sum that the ranks have shared out: other bytes hold the sum
+    Written,   ///< in this run, or before it
+    Reduced    ///< this rank's part of a sum that the ranks have shared out: other bytes hold the sum
   };
   Kind kind = Undefined;
   uint32_t buffer = UINT32_MAX;

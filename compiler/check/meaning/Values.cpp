@@ -133,7 +133,7 @@ uint32_t Values::variable(uint32_t index, Version version) {
   if (!isNew)
     return known->second;
   const proto::Variable *variable = index == noVariable ? nullptr : &plan_.variables(int(index));
-  if (variable && variable->kind() == proto::Variable::CONSTANT)
+  if (version == Version::Old && variable && variable->kind() == proto::Variable::CONSTANT)
     return known->second = numberConstant(*variable);
   const std::string suffix = suffixes[size_t(version)];
   known->second =
