@@ -3,6 +3,7 @@
 
 #include "compiler/export/Export.h"
 #include "dialects/Dist/Dist.h"
+#include "dialects/Dist/Mesh.h"
 #include "dialects/Plan/Plan.h"
 #include "dialects/Train/Train.h"
 

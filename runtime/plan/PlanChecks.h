@@ -21,7 +21,7 @@ class RolePeers;
 
 void checkSetup(const proto::Plan &plan);           // CheckSetup.cpp: machine, world, training, files
 void checkVariables(const proto::Plan &plan);       // CheckVariables.cpp: variables and inputs
-void checkReference(const proto::Plan &plan);       // CheckReference.cpp
+void checkReference(const proto::Plan &plan);       // CheckVariables.cpp
 void checkCodes(const proto::Plan &plan);           // CheckSetup.cpp
 void checkTuning(const proto::Plan &plan);          // CheckSetup.cpp
 void checkInputPlacements(const proto::Plan &plan); // CheckPlacements.cpp
