@@ -43,7 +43,7 @@ TEST(PlanSeeds, ArePlansOfToday) {
 }
 
 TEST(PlanSeeds, ThatWereCompiledAreSound) {
-  for (const char *name : {"gpt2-one-rank", "gpt2-zero3"}) {
+  for (const std::string name : {"gpt2-one-rank", "gpt2-zero3"}) {
     const std::string path = std::string(DS_PLAN_SEEDS) + "/plan-reader/corpus/" + name + ".message";
     proto::Plan plan;
     ASSERT_TRUE(plan.ParseFromString(readFile(path))) << path;
