@@ -13,7 +13,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ds::check {
@@ -38,11 +40,13 @@ uint64_t product(std::span<const int64_t> sizes) {
 /// A call along one axis of the mesh: which of its factors are cut there, and how.
 class AxisSplit {
 public:
-  AxisSplit(const proto::Plan &plan, const proto::KernelCommand &kernel, uint32_t axis)
-      : plan_(plan), kernel_(kernel), axis_(axis), call_(plan::invocationOf(kernel)), map_(kernels::factorsOf(call_)) {}
+  AxisSplit(const proto::Plan &plan, const proto::Command &command, uint32_t axis)
+      : plan_(plan), kernel_(command.kernel()), axis_(axis),
+        op_(command.reference_size() > 0 ? &plan.reference().ops(int(command.reference(0))) : nullptr), call_(plan::invocationOf(kernel_)), map_(kernels::factorsOf(call_)) {}
 
   /// An operand is cut: so are all that have the same factor.
   void add(int index, const Cut &cut, const std::string &name) {
+    parts_.insert(size_t(index));
     const std::optional<Along> along = find(index, cut);
     if (!along)
       throw Mismatch{"operand " + std::to_string(index) + " holds " + name + ", which is a part of none of its dimensions"};
@@ -59,9 +63,15 @@ public:
                      ", which is cut at other places than the operand that it goes with"};
   }
 
+  /// Whether an operand has elements along what is cut in others.
   bool isCut(int index) const {
-    return size_t(index) < map_.operands.size() &&
-           std::ranges::any_of(cuts_, [&](const auto &one) { return map_.has(size_t(index), one.first); });
+    if (size_t(index) >= map_.operands.size())
+      return false;
+    for (size_t d = 0; d < map_.operands[size_t(index)].size(); ++d)
+      for (const size_t factor : map_.operands[size_t(index)][d])
+        if (!broadcasts(index, d) && cuts_.contains(factor))
+          return true;
+    return false;
   }
 
   /// The command on whole values.
@@ -70,7 +80,7 @@ public:
     for (size_t i = 0; i < map_.operands.size(); ++i)
       for (size_t d = 0; d < map_.operands[i].size(); ++d)
         for (const size_t factor : map_.operands[i][d])
-          if (const auto cut = cuts_.find(factor); cut != cuts_.end())
+          if (const auto cut = cuts_.find(factor); cut != cuts_.end() && !broadcasts(int(i), d))
             kernel.mutable_operands(int(i))->set_shape(
                 int(d), kernel.operands(int(i)).shape(int(d)) * int64_t(cut->second.length / cut->second.kept()));
     for (const auto &[factor, cut] : cuts_) {
@@ -102,6 +112,11 @@ public:
   }
 
 private:
+  /// Of what only local sizes are known: a dimension of 1 of an operand that is no part.
+  bool broadcasts(int index, size_t d) const {
+    return shape(index)[d] == 1 && !parts_.contains(size_t(index)) && !isWritten(index);
+  }
+  bool isWritten(int index) const { return kernel_.operands(index).access() != proto::Operand::READ; }
   std::span<const int64_t> shape(int index) const { return shapeOf(kernel_.operands(index)); }
   const std::string &axisName() const { return plan_.world().axes(int(axis_)).name(); }
 
@@ -119,24 +134,38 @@ private:
     }
   }
 
-  /// The dimension and factor of an operand that a cut of its value goes along.
+  /// The dimension and factor of an operand that a cut of its value goes along. The same elements may be cut along
+  /// several, as [2, 8] in rows is [1, 16] in halves: then that which makes the shape of the reference op's operand, or
+  /// of one piece.
   std::optional<Along> find(int index, const Cut &cut) const {
     const std::span<const int64_t> sizes = shape(index);
-    if (size_t(index) >= map_.operands.size())
-      return std::nullopt;
-    for (size_t d = 0; d < sizes.size(); ++d) {
+    std::optional<Along> best;
+    std::pair<bool, uint64_t> least;
+    for (size_t d = 0; size_t(index) < map_.operands.size() && d < sizes.size(); ++d) {
       const uint64_t before = product(sizes.first(d)), after = product(sizes.subspan(d + 1));
       uint64_t outer = before, inner = uint64_t(sizes[d]) * after;
       for (const size_t factor : map_.operands[size_t(index)][d]) {
         const auto size = uint64_t(map_.factors[factor].size);
         inner /= size;
-        if (outer > 0 && inner > 0 && cut.outer % outer == 0 && cut.inner % inner == 0 &&
-            cut.outer / outer * cut.kept() * (cut.inner / inner) == size)
-          return Along{d, factor, outer / before, inner / after};
+        const bool fits = outer > 0 && inner > 0 && cut.outer % outer == 0 && cut.inner % inner == 0 &&
+                          cut.outer / outer * cut.kept() * (cut.inner / inner) == size;
+        if (const std::pair rank(!isExpected(index, d, cut), cut.outer / std::max<uint64_t>(1, outer));
+            fits && (!best || rank < least)) {
+          best = Along{d, factor, outer / before, inner / after};
+          least = rank;
+        }
         outer *= size;
       }
     }
-    return std::nullopt;
+    return best;
+  }
+  /// Whether an operand has the shape that the reference op says, once it is whole along dimension `d`.
+  bool isExpected(int index, size_t d, const Cut &cut) const {
+    if (!op_ || index >= op_->operands_size())
+      return false;
+    const std::span<const int64_t> own = shape(index),
+                                   said = shapeOf(plan_.reference().values(int(op_->operands(index))));
+    return own.size() == said.size() && uint64_t(own[d]) / cut.kept() * cut.length == uint64_t(said[d]);
   }
 
   /// A factor's cut, in an operand of whole shape.
@@ -218,9 +247,11 @@ private:
   const proto::Plan &plan_;
   const proto::KernelCommand &kernel_;
   const uint32_t axis_;
+  const proto::ReferenceOp *const op_; // null: it names none
   const kernels::Invocation call_;
   const kernels::FactorMap map_;
   std::map<size_t, Cut> cuts_; // by factor: what of it a rank has
+  std::set<size_t> parts_;     // operands that hold parts
 };
 
 } // namespace
@@ -257,7 +288,7 @@ std::vector<Meaning::Result> Meaning::resultsOfTerms(const proto::Command &comma
 
 std::vector<Meaning::Result> Meaning::resultsOfParts(const proto::Command &command, std::span<const uint32_t> held,
                                                      uint32_t axis) {
-  AxisSplit split(plan_, command.kernel(), axis);
+  AxisSplit split(plan_, command, axis);
   std::vector<uint32_t> whole(held.begin(), held.end());
   for (size_t i = 0; i < held.size(); ++i)
     if (const Values::Placed *placed = values_.placedIn(held[i]); placed && placed->spread.axis == axis) {
