@@ -132,6 +132,9 @@ const Defect defects[] = {
          if (attribute.name() == "whole")
            attribute.mutable_integers()->set_values(1, 2 * hidden);
      }, "meaning"},
+    {"steps of a communicator that is not there", [](MeshPlan &p) { firstOf(p, "m").mutable_rank_steps(0)->set_communicator(9); }, "reader", "it names communicator 9, but there are 3"},
+    {"one step for two numbers", [](MeshPlan &p) { firstOf(p, "m").mutable_rank_steps(0)->mutable_values()->RemoveLast(); }, "reader", "ranks add 1 steps to 2 numbers"},
+    {"a step that is too large", [](MeshPlan &p) { firstOf(p, "m").mutable_rank_steps(0)->set_values(1, INT64_MAX); }, "reader", "must be 0 to"},
     // What is said of the sums.
     {"it says that it is bit-equal", [](MeshPlan &p) { p.builder.plan.set_numerics("bit-equal"); }, "numerics", "adds up terms"},
 };
