@@ -63,7 +63,7 @@ void FactorWriter::set(size_t operand, const Dimensions &dimensions) {
   Dimensions &own = map.operands[operand];
   own.assign(dimensions.end() - int64_t(shape.size()), dimensions.end());
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] == 1)
+    if (shape[d] == 1 && sizeOf(own[d]) != 1) // it broadcasts
       own[d].clear();
     call.require(sizeOf(own[d]) == shape[d], "its factors do not make up " + toString(shape));
   }

@@ -14,6 +14,7 @@
 #include "compiler/check/schedule/ShortenSchedule.h"
 #include "compiler/check/schedule/Timeline.h"
 #include "runtime/plan/Lengths.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/RolePeers.h"
 #include "runtime/plan/Simulator.h"
 
@@ -144,22 +145,33 @@ void checkStale(const proto::Plan &plan) {
                             : "it says that it is stale, but no update is of a gradient of the step before"};
 }
 
-/// What micro-batches change varies as they do; all else that outlives a step is the same on all ranks, or a bucket's
-/// slice.
+/// What micro-batches change varies as they do. Gradients and state lie as their parameter does, and what outlives a
+/// step is no term of a sum.
+void checkPlacement(const proto::Plan &plan, const proto::Variable &variable, bool isOwn) {
+  const proto::Placement &placement = variable.placement();
+  const std::string name = "variable " + variable.name();
+  if (plan::varyingAxes(plan.world(), placement) != (isOwn ? plan::batchAxes(plan) : plan::AxisSet()))
+    throw Refusal{"meaning",
+                  name + (isOwn ? ": each rank changes it by its own micro-batches, but its placement does not say "
+                                  "that it varies as inputs do"
+                                : ": its placement says that ranks have other values of it, which the reference "
+                                  "program does not make")};
+  if (std::ranges::any_of(placement.axes(), &proto::AxisPlacement::has_partial))
+    throw Refusal{"meaning", name + ": its placement says that ranks have terms of it, which nothing has added up"};
+  if (!variable.has_of())
+    return;
+  const proto::Variable &parameter = plan.variables(int(variable.of()));
+  if (std::ranges::equal(variable.shape(), parameter.shape()) &&
+      placement.SerializeAsString() != parameter.placement().SerializeAsString())
+    throw Refusal{"meaning", name + ": its placement is not that of " + parameter.name() + ", which is updated by it"};
+}
+
 void checkPlacements(const proto::Plan &plan) {
   if (plan.reference().ops_size() == 0)
     return;
   const std::set<uint32_t> own = changedByMicrobatches(plan);
-  const std::string varies = plan.inputs_size() == 0 ? "" : plan.inputs(0).placement().SerializeAsString();
   for (int v = 0; v < plan.variables_size(); ++v)
-    if (const proto::Variable &variable = plan.variables(v);
-        variable.placement().SerializeAsString() != (own.contains(uint32_t(v)) ? varies : ""))
-      throw Refusal{"meaning", "variable " + variable.name() +
-                                   (own.contains(uint32_t(v))
-                                        ? ": each rank changes it by its own micro-batches, but its placement does not "
-                                          "say that it varies as inputs do"
-                                        : ": its placement says that ranks have other parts or values of it, which the "
-                                          "reference program does not make")};
+    checkPlacement(plan, plan.variables(v), own.contains(uint32_t(v)));
 }
 
 std::optional<Finding> check(const proto::Plan &plan, const std::set<std::string> &programs, World world,

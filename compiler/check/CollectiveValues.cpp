@@ -23,6 +23,49 @@ namespace ds::check {
 
 namespace {
 
+/// The one axis of the mesh along which the ranks of a communicator differ; nothing where there are several, or none.
+std::optional<uint32_t> onlyAxisOf(const proto::Plan &plan, uint32_t communicator) {
+  std::optional<uint32_t> only;
+  for (const uint32_t axis : plan.communicators(int(communicator)).axes())
+    if (plan::axesOf(plan, communicator).contains(axis)) {
+      if (only)
+        return std::nullopt;
+      only = axis;
+    }
+  return only;
+}
+
+/// Whether the ranks of a communicator have other parts of what a segment holds, or other terms of it.
+bool isShared(const RankMemory &memory, const OperandSegment &segment, uint32_t communicator) {
+  const plan::AxisSet axes = plan::axesOf(memory.plan(), communicator);
+  const Values &values = memory.values();
+  for (const Values::Placed *placed = values.placedIn(segment.value); placed; placed = values.placedIn(placed->whole))
+    if (axes.contains(placed->spread.axis))
+      return true;
+  return false;
+}
+
+/// The n-th of n parts along an axis, which lie side by side when they are gathered.
+Spread sliceOf(const Values &values, uint32_t value, uint32_t axis, uint64_t parts) {
+  return {axis, {}, Cut::inParts(1, parts, values.type(value).elements.value_or(0) / parts)};
+}
+
+/// What parts along the axis of a communicator are side by side, if `own` is this rank's; nothing where they are not
+/// its ranks' in their order.
+std::optional<uint32_t> joinedParts(const RankMemory &memory, uint32_t communicator,
+                                    const std::vector<OperandSegment> &own) {
+  const std::optional<uint32_t> axis = onlyAxisOf(memory.plan(), communicator);
+  const Values &values = memory.values();
+  const Values::Placed *placed = own.empty() ? nullptr : values.placedIn(own.front().value);
+  if (!placed || !axis ||
+      placed->spread != sliceOf(values, placed->whole, *axis, plan::Group(memory.plan(), communicator).size()))
+    return std::nullopt;
+  for (const OperandSegment &segment : own)
+    if (segment.value != own.front().value || segment.valueByte != segment.begin)
+      return std::nullopt;
+  return placed->whole;
+}
+
 /// The part of a collective whose target this is.
 int partOf(const proto::CollectiveCommand &collective, const proto::Operand &target) {
   for (int i = 0; i < collective.parts_size(); ++i)
@@ -109,6 +152,10 @@ std::vector<OperandSegment> gathered(RankMemory &memory, const proto::Collective
   const auto [variable, version] = firstIn(memory.values(), own);
   const uint64_t bytes = byteCount(part.target());
   const uint64_t offset = plan::Group(memory.plan(), communicator).coordinate(memory.rank) * byteCount(part.source());
+  if (const std::optional<uint32_t> whole = joinedParts(memory, communicator, own))
+    return {{0, bytes, {}, *whole}};
+  if (std::ranges::any_of(own, [&](const OperandSegment &one) { return isShared(memory, one, communicator); }))
+    return {{0, bytes, {}, Values::other}};
   const proto::Buffer &source = memory.bufferOf(part.source()), &target = memory.bufferOf(part.target());
   const bool isWhole = target.has_bucket() && !plan::holdsWindow(memory.plan(), target) && bytes == target.bytes();
   const bool isOfSlice = plan::holdsWindow(memory.plan(), source) && byteCount(part.source()) == source.bytes();
@@ -190,7 +237,7 @@ void takeFirst(RankMemory &memory, std::vector<OperandSegment> &segments, const 
   const uint32_t first = plan::Group(memory.plan(), communicator).first(memory.rank);
   const bool isOfRole = plan::roleOfRank(memory.plan(), first).name() == memory.role().name();
   for (OperandSegment &segment : segments)
-    if (isSlice || !isOfRole)
+    if (isSlice || !isOfRole || isShared(memory, segment, communicator))
       segment.value = Values::other;
     else if (segment.ownOfRank)
       segment.value = memory.values().ofFirstRank(segment.value);
@@ -205,27 +252,71 @@ void requireOrder(const RankMemory &memory, const std::vector<Contribution> &add
   if (memory.plan().machine().device() == "cuda")
     memory.refuse("numerics", index, "sums over ranks in an order of NCCL's own, and the plan says bit-equal");
   for (const Contribution &one : added)
-    if (one.microbatch != added.front().microbatch && joinsDataRanks(memory.plan(), communicator))
+    if (one.microbatch != added.front().microbatch)
       memory.refuse("numerics", index,
                     "sums over ranks what is a sum of micro-batches " + std::to_string(added.front().microbatch) +
                         " and " + std::to_string(one.microbatch) +
                         " already, in another order than one rank's, and the plan says bit-equal");
 }
 
+/// What the sum over ranks along other axes than that of micro-batches is: of terms the value, and of anything else as
+/// many times as much. Of gradients it is that of each micro-batch's.
+void addUpTerms(RankMemory &memory, std::vector<OperandSegment> &segments, uint32_t communicator, size_t index) {
+  const plan::AxisSet axes = plan::axesOf(memory.plan(), communicator);
+  Values &values = memory.values();
+  bool areTerms = false;
+  const auto sumOf = [&](uint32_t value) {
+    const std::optional<uint32_t> whole = values.addedUp(value, axes);
+    areTerms |= whole && *whole != value;
+    return whole ? *whole : values.summedOverRanks(value);
+  };
+  for (OperandSegment &segment : segments) {
+    for (Contribution &one : segment.contributions)
+      one.value = sumOf(one.value);
+    std::ranges::sort(segment.contributions);
+    if (segment.value == values.zero() || segment.value == values.padding())
+      continue;
+    segment.value = segment.contributions.empty() ? sumOf(segment.value)
+                                                  : values.addedUp(segment.value, axes).value_or(segment.value);
+  }
+  if (areTerms && memory.plan().numerics() == "bit-equal")
+    memory.refuse("numerics", index,
+                  "adds up terms over communicator " + memory.plan().communicators(int(communicator)).name() +
+                      ", in another order than one rank's sum, and the plan says bit-equal");
+}
+
 /// What an all_reduce or reduce_scatter makes of its source, slice by slice.
 void sumOverRanks(RankMemory &memory, std::vector<OperandSegment> &segments, const proto::CollectivePart &part,
                   size_t index) {
   const proto::Command &command = *memory.instance(index).command;
+  const uint32_t communicator = command.collective().communicator();
+  if (!joinsDataRanks(memory.plan(), communicator))
+    return addUpTerms(memory, segments, communicator, index);
   for (OperandSegment &segment : segments) {
     for (Contribution &one : segment.contributions) {
       if (one.allRanks)
         memory.refuse("coverage", index,
                       "sums over the ranks what is such a sum already: micro-batch " + std::to_string(one.microbatch) +
                           " in " + memory.nameOf(part.source().buffer()));
-      one.allRanks = joinsDataRanks(memory.plan(), command.collective().communicator());
+      one.allRanks = true;
     }
     requireOrder(memory, segment.contributions, index);
     segment.value = summedValue(memory, segment, command);
+  }
+}
+
+/// Of a sum of terms along an axis other than that of micro-batches, each rank has a slice.
+void cutIntoSlices(RankMemory &memory, std::vector<OperandSegment> &segments, uint32_t communicator, uint64_t skip) {
+  const std::optional<uint32_t> axis = onlyAxisOf(memory.plan(), communicator);
+  if (!axis || joinsDataRanks(memory.plan(), communicator))
+    return;
+  Values &values = memory.values();
+  for (OperandSegment &segment : segments) {
+    if (segment.value <= Values::other || segment.value == values.zero())
+      continue;
+    const uint64_t ranks = plan::Group(memory.plan(), communicator).size();
+    segment.value = values.placed(segment.value, sliceOf(values, segment.value, *axis, ranks));
+    segment.valueByte -= std::min(segment.valueByte, skip);
   }
 }
 
@@ -294,6 +385,8 @@ std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::
     return segments;
   }
   sumOverRanks(memory, segments, part, index);
+  if (scatters)
+    cutIntoSlices(memory, segments, collective.communicator(), skip);
   if (scatters && memory.followsAll())
     rememberWhole(memory, part, index);
   return part.accumulate() ? addedTo(memory, memory.segmentsOf(target, instance.microbatch), segments) : segments;

@@ -266,7 +266,7 @@ std::vector<OperandSegment> summands(RankMemory &memory, const proto::Operand &s
       const bool adds = op.op() == "train.accumulate" || op.op() == "train.store";
       if (!adds || memory.plan().variables(int(op.variables(0))).kind() != proto::Variable::GRADIENT)
         continue;
-      const uint32_t added = memory.values().of(op.operands(0));
+      const uint32_t added = memory.values().placedAs(op.variables(0), memory.values().of(op.operands(0)));
       if (segment.value > Values::other && segment.value == added)
         segment.contributions = {{instance.microbatch, false, added}};
       else if (memory.context.meaning.isPartOf(exact, added))

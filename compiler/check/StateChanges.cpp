@@ -50,6 +50,8 @@ void StateChanges::add(const proto::ReferenceOp &op) {
     return;
   const uint32_t variable = op.variables(0);
   const uint32_t own = values_.variable(variable);
+  const uint32_t stored =
+      op.operands_size() > 0 ? values_.placedAs(variable, values_.of(op.operands(0))) : uint32_t(Values::unknown);
   if (op.op() == "train.increment")
     changes_[variable] = {Updated, values_.incremented(own)};
   else if (op.op() == "train.update_average")
@@ -57,9 +59,9 @@ void StateChanges::add(const proto::ReferenceOp &op) {
   else if (op.op() == "train.accumulate")
     changes_[variable] = {Accumulated, own};
   else if (isCarried(plan_, op))
-    changes_[variable] = {Carried, values_.of(op.operands(0))};
+    changes_[variable] = {Carried, stored};
   else if (op.op() == "train.store")
-    changes_[variable] = {delays_.gradientIn(variable) ? Pending : Stored, values_.of(op.operands(0))};
+    changes_[variable] = {delays_.gradientIn(variable) ? Pending : Stored, stored};
 }
 
 StateChanges::Change StateChanges::of(uint32_t variable) const {

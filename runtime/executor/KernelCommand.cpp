@@ -37,7 +37,7 @@ public:
 
   void initialize() override {
     try {
-      kernel_ = factory_(plan::invocationOf(plan_, command_), build_);
+      kernel_ = factory_(plan::invocationOf(plan_, command_, position_.rank), build_);
     } catch (const Error &error) {
       throw Error(where_ + " (kernel " + command_.kernel() + "): " + error.what());
     }

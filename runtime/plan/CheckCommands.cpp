@@ -95,6 +95,19 @@ void checkComputed(const proto::Plan &plan, const proto::Role &role, const proto
   (onHost ? checkHostOperand : checkOperand)(plan, role, operand, place);
 }
 
+/// Steps stay small, so that a kernel's own check sees what a rank adds of them.
+void checkSteps(const proto::Plan &plan, const proto::Integers &integers, const proto::RankSteps &steps,
+                const std::string &place) {
+  constexpr int64_t most = int64_t(1) << 40;
+  checkIndex(steps.communicator(), plan.communicators_size(), "communicator", place);
+  if (steps.values_size() != integers.values_size())
+    refuse(place, "ranks add " + std::to_string(steps.values_size()) + " steps to " +
+                      std::to_string(integers.values_size()) + " numbers; it must be one to each");
+  const auto isSmall = [](int64_t value) { return value >= 0 && value <= most; };
+  if (!std::ranges::all_of(steps.values(), isSmall) || !std::ranges::all_of(integers.values(), isSmall))
+    refuse(place, "steps, and numbers to which ranks add them, must be 0 to " + std::to_string(most));
+}
+
 void checkKernel(const proto::Plan &plan, const proto::Role &role, const proto::Command &command,
                  const std::string &place) {
   const proto::KernelCommand &kernel = command.kernel();
@@ -119,6 +132,8 @@ void checkKernel(const proto::Plan &plan, const proto::Role &role, const proto::
     checkAttribute(attribute, place);
     if (!names.insert(attribute.name()).second)
       refuse(place, "it has two attributes " + attribute.name());
+    for (const proto::RankSteps &steps : attribute.integers().rank_steps())
+      checkSteps(plan, attribute.integers(), steps, place + ", attribute " + attribute.name());
   }
 }
 

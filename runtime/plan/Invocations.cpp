@@ -1,8 +1,12 @@
 #include "runtime/plan/Invocations.h"
 
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <utility>
+#include <variant>
 
 namespace ds::plan {
 
@@ -37,8 +41,15 @@ kernels::Invocation invocationOf(const proto::KernelCommand &kernel) {
   return result;
 }
 
-kernels::Invocation invocationOf(const proto::Plan &plan, const proto::KernelCommand &kernel) {
+kernels::Invocation invocationOf(const proto::Plan &plan, const proto::KernelCommand &kernel, uint32_t rank) {
   kernels::Invocation result = invocationOf(kernel);
+  for (const proto::Attribute &attribute : kernel.attributes())
+    for (const proto::RankSteps &steps : attribute.integers().rank_steps()) {
+      auto &values = std::get<Shape>(result.attributes.find(attribute.name())->second);
+      const auto coordinate = int64_t(Group(plan, steps.communicator()).coordinate(rank));
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] += coordinate * steps.values(int(i));
+    }
   if (kernel.has_code()) {
     const proto::DeviceCode &code = plan.codes(int(kernel.code()));
     result.code = {.name = code.name(), .text = code.text(), .blocks = code.blocks(), .threads = code.threads()};

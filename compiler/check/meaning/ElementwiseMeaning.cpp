@@ -120,7 +120,7 @@ Meaning::Result Meaning::accumulated(const proto::KernelCommand &kernel, const p
     added = term; // the optimizer asks for the whole
   if (!mayBe(term, added))
     throw Mismatch{"it adds " + values_.name(term) + ", but " + titleOf(op) + " adds " + values_.name(added)};
-  return {values_.variable(op.variables(0)), added};
+  return {values_.wholeVariable(op.variables(0)), added};
 }
 
 /// A running statistic, by the formula of train.update_average: momentum * old + (1 - momentum) * correction * new.
@@ -134,7 +134,7 @@ Meaning::Result Meaning::averaged(const proto::KernelCommand &kernel, const prot
     const uint32_t terms[] = {value, values_.constant(rounded(factor, variable.dtype()), variable.dtype())};
     return values_.apply(int64_t(ElementwiseOp::Mul), variable.dtype(), terms, elements);
   };
-  const uint32_t old = values_.variable(op.variables(0));
+  const uint32_t old = values_.wholeVariable(op.variables(0));
   const uint32_t terms[] = {scaled(old, momentum->number()),
                             scaled(values_.of(op.operands(0)), (1 - momentum->number()) * correction->number())};
   const uint32_t expected = values_.apply(int64_t(ElementwiseOp::Add), variable.dtype(), terms, elements);

@@ -40,7 +40,7 @@ Meaning::Meaning(const proto::Plan &plan, bool closed) : plan_(plan), closed_(cl
         updates_[variable].push_back(&op);
     if ((op.op() == "train.accumulate" || op.op() == "train.store") && op.function() == "microbatch" &&
         op.variables_size() == 1)
-      contributions_.try_emplace(op.variables(0), values_.of(op.operands(0)));
+      contributions_.try_emplace(op.variables(0), values_.placedAs(op.variables(0), values_.of(op.operands(0))));
   }
 }
 
@@ -61,6 +61,8 @@ void Meaning::requireOp(const proto::Command &command, const proto::ReferenceOp 
 
 std::vector<Meaning::Result> Meaning::resultsOf(const proto::Command &command, std::span<const uint32_t> held) {
   const proto::KernelCommand &kernel = command.kernel();
+  if (const std::optional<uint32_t> axis = isOptimizerKernel(kernel) ? std::nullopt : splitAxis(held))
+    return resultsOfParts(command, held, *axis);
   if (runsKernel(kernel, kernels::kernel<"elementwise">))
     return elementwise(command, held);
   std::vector<Result> results(size_t(kernel.operands_size()));

@@ -19,7 +19,8 @@ namespace ds::check {
 /// Follows values through commands. A command names reference ops; that it is they is verified, not trusted: the
 /// kernel, its attributes, types and shapes, and that each operand holds the value that the op has there. A kernel that
 /// names none is refused, unless its numbers are followed by a rule of their own: elementwise programs
-/// (ElementwiseMeaning.cpp), updates (requireUpdate), sums of squares of slices (NormRules.h).
+/// (ElementwiseMeaning.cpp), updates (requireUpdate), sums of squares of slices (NormRules.h). What ranks hold parts of
+/// is as if they held the whole (SplitMeaning.cpp).
 class Meaning {
 public:
   /// If not `closed`, kernels that no rule speaks of pass (Check.h).
@@ -74,6 +75,10 @@ private:
                   std::span<const uint32_t> held, bool mayTakeOne);
   std::optional<uint32_t> requireScalars(const proto::KernelCommand &kernel, uint32_t parameter,
                                          const proto::ReferenceOp &op, std::span<const uint32_t> held, bool mayTakeOne);
+  std::optional<uint32_t> splitAxis(std::span<const uint32_t> held) const;
+  std::vector<Result> resultsOfParts(const proto::Command &command, std::span<const uint32_t> held, uint32_t axis);
+  std::vector<Result> resultsOfTerms(const proto::Command &command, std::span<const uint32_t> held,
+                                     const Spread &spread);
   static bool isFusedProduct(const proto::KernelCommand &kernel);
   std::vector<Result> fusedProduct(const proto::Command &command, std::span<const uint32_t> held);
   static bool isLossWithGradient(const proto::KernelCommand &kernel);

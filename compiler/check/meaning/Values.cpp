@@ -127,7 +127,7 @@ uint32_t Values::constant(double value, proto::DType dtype) {
   return known->second;
 }
 
-uint32_t Values::variable(uint32_t index, Version version) {
+uint32_t Values::wholeVariable(uint32_t index, Version version) {
   constexpr const char *suffixes[] = {"", " after its update", " after an update by the factor 1"};
   const auto [known, isNew] = variables_.try_emplace({index, version});
   if (!isNew)
@@ -184,7 +184,57 @@ uint32_t Values::converted(uint32_t value, proto::DType dtype) {
   const bool isSame = type.dtype == dtype || type.dtype == proto::DTYPE_UNSPECIFIED; // zeros are zeros in all types
   if (value <= other || isSame)
     return value;
+  if (const Placed *placed = placedIn(value); placed && !placed->spread.isPartial())
+    return this->placed(converted(placed->whole, dtype), Spread(placed->spread));
   return apply(int64_t(ElementwiseOp::Cast), dtype, {&value, 1}, type.elements.value_or(0));
+}
+
+uint32_t Values::placed(uint32_t value, const Spread &spread) {
+  const std::optional<uint64_t> elements = types_[value].elements;
+  if (value <= other || value == zero() || (!elements && !spread.isPartial()))
+    return value;
+  ValueType type = types_[value];
+  if (!spread.isPartial())
+    type.elements = *elements / spread.cut.length * spread.cut.kept();
+  const std::string along = " along axis " + plan_.world().axes(int(spread.axis)).name();
+  const uint32_t result =
+      number("placed " + std::to_string(value) + " " + spread.key(),
+             (spread.isPartial() ? proto::AxisPlacement::Reduction_Name(spread.partial) + "-terms of " : "parts of ") +
+                 names_[value] + along,
+             type);
+  placed_.try_emplace(result, Placed{value, spread});
+  return result;
+}
+
+uint32_t Values::placedAs(uint32_t index, uint32_t value) {
+  const proto::Variable &variable = plan_.variables(int(index));
+  std::vector<int64_t> shape(variable.shape().begin(), variable.shape().end()); // of a rank's part so far
+  for (const proto::AxisPlacement &along : variable.placement().axes())
+    if (along.has_shard()) {
+      const Spread spread{along.axis(), {}, Cut::of(shape, along.shard())};
+      value = placed(value, spread);
+      shape[along.shard().dimension()] =
+          int64_t(uint64_t(shape[along.shard().dimension()]) / spread.cut.length * spread.cut.kept());
+    } else if (along.has_partial()) {
+      value = placed(value, {along.axis(), along.partial(), {}});
+    }
+  return value;
+}
+
+std::optional<uint32_t> Values::addedUp(uint32_t value, plan::AxisSet axes) {
+  if (axes.empty())
+    return value;
+  const Placed *found = placedIn(value);
+  if (!found)
+    return std::nullopt;
+  const Placed outer = *found;
+  if (!axes.contains(outer.spread.axis)) {
+    const std::optional<uint32_t> inner = addedUp(outer.whole, axes);
+    return inner ? std::optional(placed(*inner, outer.spread)) : std::nullopt;
+  }
+  plan::AxisSet own;
+  own.add(outer.spread.axis);
+  return outer.spread.partial == proto::AxisPlacement::SUM ? addedUp(outer.whole, axes - own) : std::nullopt;
 }
 
 uint32_t Values::summedOverRanks(uint32_t value) {
@@ -292,7 +342,7 @@ uint32_t Values::numberResult(const proto::ReferenceOp &op, int result) {
   const std::string name = op.op() + (op.name().empty() ? "" : " " + op.name());
   if (op.op() == "train.read") {
     const uint32_t stored = op.function() == "update" ? storedIn(op.variables(0)) : uint32_t(unknown);
-    return stored == unknown ? variable(op.variables(0)) : stored;
+    return stored == unknown ? wholeVariable(op.variables(0)) : stored;
   }
   if (op.op() == "train.reshape")
     return numbers_[op.operands(0)];

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "compiler/check/meaning/Broadcast.h"
+#include "compiler/check/meaning/Spread.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
@@ -41,7 +43,12 @@ public:
     Updated,
     ByOne ///< what an update makes that takes 1 for the factor of its gradient, where that is another
   };
-  uint32_t variable(uint32_t index, Version version = Version::Old);
+  /// Of which a rank has all, or a part, as the variable is placed.
+  uint32_t variable(uint32_t index, Version version = Version::Old) {
+    const uint32_t whole = wholeVariable(index, version);
+    return index == noVariable ? whole : placedAs(index, whole);
+  }
+  uint32_t wholeVariable(uint32_t index, Version version = Version::Old);
   static constexpr uint32_t noVariable = UINT32_MAX; ///< stands for one where a bucket has none: its padding
   struct Held {
     uint32_t variable;
@@ -50,6 +57,8 @@ public:
   };
   /// The variable that a value is, and in which version.
   std::optional<Held> heldIn(uint32_t value) const {
+    while (const Placed *placed = placedIn(value))
+      value = placed->whole;
     const auto it = held_.find(value);
     return it == held_.end() ? std::nullopt : std::optional(it->second);
   }
@@ -72,6 +81,21 @@ public:
     const auto it = conversions_.find(value);
     return it == conversions_.end() ? value : it->second;
   }
+  /// What a rank has of a value that those along an axis share.
+  struct Placed {
+    uint32_t whole;
+    Spread spread;
+  };
+  uint32_t placed(uint32_t value, const Spread &spread);
+  /// As a variable is placed: what a rank has of a value of its shape.
+  uint32_t placedAs(uint32_t variable, uint32_t value);
+  /// The last axis along which it is shared; null where it is not.
+  const Placed *placedIn(uint32_t value) const {
+    const auto it = placed_.find(value);
+    return it == placed_.end() ? nullptr : &it->second;
+  }
+  /// The sum over some axes of terms along these; nothing where along one of them it is no sum's.
+  std::optional<uint32_t> addedUp(uint32_t value, plan::AxisSet axes);
   uint32_t summedOverRanks(uint32_t value); ///< where the reference program sums nothing
   uint32_t ofFirstRank(uint32_t value);     ///< of a value that each rank has its own of
   /// The sums of the squares of each `block` of that many elements, to the end of the last block of 1024.
@@ -122,6 +146,7 @@ private:
   std::map<uint32_t, uint32_t> conversions_;                    // by result
   std::map<uint32_t, Repeated> repeated_;                       // by number
   std::map<uint32_t, Squared> squares_;                         // by number
+  std::map<uint32_t, Placed> placed_;                           // by number
   std::vector<std::string> names_;                              // by number
   std::vector<ValueType> types_;                                // by number
   std::vector<uint32_t> numbers_;                               // by reference value

@@ -5,6 +5,7 @@
 #include "compiler/check/schedule/Effects.h"
 #include "kernels/ElementwiseProgram.h"
 #include "runtime/plan/PlanReader.h"
+#include "test/unit/check/ReferenceBuilder.h"
 #include "test/unit/runtime/PlanBuilder.h"
 
 #include <algorithm>
@@ -31,9 +32,9 @@ const Shape matrix = {rows, columns};
 constexpr int64_t sliceElements = 512;
 
 /// The program for one device: h = x a, loss = sum h, da = x^T dh, dc = x^T dg; then SGD with momentum and clipping.
-class TailReference {
+class TailReference : public ReferenceBuilder {
 public:
-  explicit TailReference(PlanBuilder &b) : b_(b) {
+  explicit TailReference(PlanBuilder &b) : ReferenceBuilder(b) {
     value("x", proto::DTYPE_F32, {1, rows});
     op("a", "train.read", {}, {"a"}, matrix);
     op("h", "train.matmul", {"x", "a"}, {}, {1, columns});
@@ -52,7 +53,7 @@ public:
       effect(std::string("accumulate ") + name, "train.accumulate", {std::string("d") + name},
              {name + std::string("::gradient")});
     }
-    function_ = "update";
+    beginFunction("update");
     op("rate", "train.read", {}, {"rate"}, {}, proto::DTYPE_F64);
     op("step", "train.read", {}, {"step"}, {}, proto::DTYPE_I64);
     for (const std::string name : {"a", "c"}) {
@@ -70,59 +71,6 @@ public:
     }
     effect("increment", "train.increment", {}, {"step"});
   }
-
-  void describe(proto::Command &command, const std::string &name) const {
-    for (int i = 0; i < b_.plan.reference().ops_size(); ++i)
-      if (b_.plan.reference().ops(i).name() == name)
-        return command.add_reference(uint32_t(i));
-    throw std::runtime_error("no op " + name);
-  }
-
-private:
-  uint32_t variableNamed(const std::string &name) const {
-    for (int i = 0; i < b_.plan.variables_size(); ++i)
-      if (b_.plan.variables(i).name() == name)
-        return uint32_t(i);
-    throw std::runtime_error("no variable " + name);
-  }
-
-  uint32_t value(const std::string &name, proto::DType dtype, const Shape &shape) {
-    proto::ReferenceValue &value = *b_.plan.mutable_reference()->add_values();
-    value.set_name(name);
-    value.set_dtype(dtype);
-    value.mutable_shape()->Assign(shape.begin(), shape.end());
-    return values_[name] = uint32_t(b_.plan.reference().values_size() - 1);
-  }
-
-  /// An op without results.
-  proto::ReferenceOp &effect(const std::string &name, const std::string &kind, const std::vector<std::string> &operands,
-                             const std::vector<std::string> &variables) {
-    proto::ReferenceOp &op = *b_.plan.mutable_reference()->add_ops();
-    op.set_op(kind);
-    op.set_name(name);
-    op.set_function(function_);
-    for (const std::string &operand : operands)
-      op.add_operands(values_.at(operand));
-    for (const std::string &variable : variables)
-      op.add_variables(variableNamed(variable));
-    return op;
-  }
-  /// An op whose result has its name.
-  void op(const std::string &name, const std::string &kind, const std::vector<std::string> &operands,
-          const std::vector<std::string> &variables, const Shape &shape, proto::DType dtype = proto::DTYPE_F32) {
-    effect(name, kind, operands, variables).add_results(value(name, dtype, shape));
-  }
-
-  proto::Attribute &attribute(const char *name) {
-    proto::Reference &reference = *b_.plan.mutable_reference();
-    proto::Attribute &attribute = *reference.mutable_ops(reference.ops_size() - 1)->add_attributes();
-    attribute.set_name(name);
-    return attribute;
-  }
-
-  PlanBuilder &b_;
-  const char *function_ = "microbatch";
-  std::map<std::string, uint32_t> values_; // by name
 };
 
 /// A parameter and what its update takes, in device memory, host memory and a file.
