@@ -40,8 +40,11 @@ void checkOp(const proto::Plan &plan, int index) {
   for (uint32_t variable : op.variables())
     checkIndex(variable, plan.variables_size(), "variable", place);
   checkUses(op, place);
-  for (const proto::Attribute &attribute : op.attributes())
+  for (const proto::Attribute &attribute : op.attributes()) {
     checkAttribute(attribute, place);
+    if (!attribute.integers().rank_steps().empty())
+      refuse(place, "ranks add to attribute " + attribute.name() + ", but the reference program is of one");
+  }
 }
 
 } // namespace
