@@ -72,8 +72,8 @@ public:
   /// A factor for each dimension of an operand.
   Dimensions each(size_t operand, FactorKind kind = FactorKind::Pass);
   Dimensions each(std::string_view operand, FactorKind kind = FactorKind::Pass);
-  /// The factors of an operand that broadcasts to a tensor of factors `dimensions`: sizes of 1 that repeat have none, and
-  /// leading ones are left out.
+  /// The factors of an operand that broadcasts to a tensor of factors `dimensions`: sizes of 1 that repeat have none,
+  /// and leading ones are left out.
   void set(size_t operand, const Dimensions &dimensions);
   void set(std::string_view operand, const Dimensions &dimensions);
   /// The kind of all factors of a dimension.

@@ -14,8 +14,8 @@ inline constexpr llvm::StringLiteral ratesAttribute = "dist.rates";
 /// Seconds of one op on one rank by core/CostModel.h, which decide where a model is cut; views are free.
 double seconds(mlir::Operation *op);
 
-/// Seconds of a command of a plan that is no copy between memories, by the same model. As runtime/plan/StepClock.h has
-/// it in reports.
+/// Seconds of a command of a plan that is no copy between memories, by the same model. As runtime/plan/run/StepClock.h
+/// has it in reports.
 double seconds(plan::CommandOpInterface command);
 /// The same, by the processors beside a GPU.
 double secondsOnHost(plan::CommandOpInterface command);

@@ -6,7 +6,7 @@
 #include "compiler/sources/Sources.h"
 #include "core/Error.h"
 #include "core/Sha256.h"
-#include "runtime/plan/Lengths.h"
+#include "runtime/plan/format/Lengths.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <nlohmann/json.hpp>

@@ -8,7 +8,7 @@
 
 #include "compiler/check/EndRules.h"
 #include "kernels/KernelTable.h"
-#include "runtime/plan/Invocations.h"
+#include "runtime/plan/run/Invocations.h"
 
 #include <algorithm>
 #include <string>

@@ -13,10 +13,10 @@
 #include "compiler/check/schedule/Residents.h"
 #include "compiler/check/schedule/ShortenSchedule.h"
 #include "compiler/check/schedule/Timeline.h"
-#include "runtime/plan/Lengths.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/RolePeers.h"
-#include "runtime/plan/Simulator.h"
+#include "runtime/plan/format/Lengths.h"
+#include "runtime/plan/run/Simulator.h"
+#include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/RolePeers.h"
 
 #include <algorithm>
 #include <cstdint>

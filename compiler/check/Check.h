@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "runtime/plan/CommandName.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/CommandName.h"
 
 #include <cstdint>
 #include <optional>

@@ -10,8 +10,8 @@
 #include "compiler/check/NormRules.h"
 #include "compiler/check/WrittenValues.h"
 #include "compiler/check/schedule/Layout.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/Placement.h"
+#include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
 #include <cstdint>

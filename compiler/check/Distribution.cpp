@@ -2,7 +2,7 @@
 #include "compiler/check/Distribution.h"
 
 #include "kernels/KernelRows.h"
-#include "runtime/plan/Mesh.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 

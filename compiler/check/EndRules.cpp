@@ -6,7 +6,7 @@
 #include "compiler/check/StateChanges.h"
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Layout.h"
-#include "runtime/plan/Placement.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
 #include <cstdint>

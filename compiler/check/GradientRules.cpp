@@ -10,7 +10,7 @@
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Layout.h"
 #include "kernels/KernelTable.h"
-#include "runtime/plan/Mesh.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <optional>

@@ -4,7 +4,7 @@
 #include "compiler/check/Distribution.h"
 #include "core/DType.h"
 #include "kernels/ElementwiseProgram.h"
-#include "runtime/plan/Mesh.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include "compiler/check/meaning/ReferenceOps.h"
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Layout.h"
-#include "runtime/plan/Mesh.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <string>

@@ -4,8 +4,8 @@
 #include "compiler/check/Distribution.h"
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Layout.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/ProgramLives.h"
+#include "runtime/plan/run/ProgramLives.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 
@@ -31,12 +31,12 @@ void RankMemory::setInitial(uint32_t index) {
   ShadowMemory &shadow = shadows_[buffer.arena()];
   shadow.assign(buffer.offset(), buffer.offset() + buffer.bytes(), {content});
   for (const Member &member : Layout(plan(), buffer, rank).within(0, buffer.bytes()))
-    shadow.over(buffer.offset() + member.begin, buffer.offset() + member.end,
-                [&](uint64_t, uint64_t, Segment &segment) {
-                  segment.content.value = values().variable(member.variable);
-                  segment.content.ownOfRank = plan::batchRanks(plan()) > 1 && context.changes.isOwnOfRank(member.variable);
-                  segment.content.valueByte = member.firstByte;
-                });
+    shadow.over(
+        buffer.offset() + member.begin, buffer.offset() + member.end, [&](uint64_t, uint64_t, Segment &segment) {
+          segment.content.value = values().variable(member.variable);
+          segment.content.ownOfRank = plan::batchRanks(plan()) > 1 && context.changes.isOwnOfRank(member.variable);
+          segment.content.valueByte = member.firstByte;
+        });
 }
 
 uint64_t RankMemory::offsetIn(const proto::Operand &operand) const {

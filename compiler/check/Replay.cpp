@@ -6,8 +6,8 @@
 #include "compiler/check/TailRules.h"
 #include "compiler/check/schedule/Layout.h"
 #include "core/IntervalMap.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/Placement.h"
+#include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,8 +1,8 @@
 //===- SliceRules.cpp - what ranks keep of what they share out ------------===//
 #include "compiler/check/SliceRules.h"
 
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/Placement.h"
+#include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
 #include <cstdint>

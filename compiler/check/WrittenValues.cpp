@@ -3,7 +3,7 @@
 
 #include "compiler/check/NormRules.h"
 #include "kernels/KernelRows.h"
-#include "runtime/plan/Mesh.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -8,7 +8,7 @@
 #include "compiler/driver/CombineLengths.h"
 
 #include "core/Error.h"
-#include "runtime/plan/Lengths.h"
+#include "runtime/plan/format/Lengths.h"
 
 #include <algorithm>
 #include <array>

@@ -24,7 +24,7 @@
 #include "dialects/Dist/Dist.h"
 #include "dialects/Plan/Plan.h"
 #include "dialects/Train/Train.h"
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/format/PlanFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

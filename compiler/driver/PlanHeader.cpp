@@ -4,7 +4,7 @@
 #include "compiler/import/files/Files.h"
 #include "core/Error.h"
 #include "core/Sha256.h"
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/format/PlanFile.h"
 
 #include <span>
 

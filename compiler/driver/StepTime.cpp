@@ -2,7 +2,7 @@
 #include "compiler/driver/StepTime.h"
 
 #include "compiler/report/Transfers.h"
-#include "runtime/plan/StepClock.h"
+#include "runtime/plan/run/StepClock.h"
 
 using namespace ds;
 

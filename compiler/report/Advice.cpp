@@ -5,9 +5,9 @@
 #include "compiler/report/PeakMemory.h"
 #include "compiler/report/PipelineStages.h"
 #include "compiler/report/Transfers.h"
-#include "runtime/plan/CommandWork.h"
-#include "runtime/plan/Flops.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/CommandWork.h"
+#include "runtime/plan/run/Flops.h"
 
 #include <algorithm>
 #include <cstdint>

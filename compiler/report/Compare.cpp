@@ -6,9 +6,9 @@
 #include "compiler/report/PipelineStages.h"
 #include "compiler/report/WireBytes.h"
 #include "core/Error.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/Placement.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <cstddef>
 #include <cstdint>

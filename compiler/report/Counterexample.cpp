@@ -7,8 +7,8 @@
 #include "compiler/report/Counterexample.h"
 
 #include "compiler/report/Html.h"
-#include "runtime/plan/CommandName.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/CommandName.h"
 
 #include <algorithm>
 #include <cstddef>

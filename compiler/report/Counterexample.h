@@ -1,8 +1,8 @@
 //===- Counterexample.h - a refused plan as a timeline --------------------===//
 #pragma once
 
-#include "runtime/plan/CommandName.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/CommandName.h"
 
 #include <string>
 #include <vector>

@@ -2,8 +2,8 @@
 #include "compiler/report/Facts.h"
 
 #include "core/DType.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <array>

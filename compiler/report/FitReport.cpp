@@ -31,8 +31,8 @@
 #include "compiler/report/WireBytes.h"
 #include "compiler/report/movement/MovedBytes.h"
 #include "core/Error.h"
-#include "runtime/plan/Flops.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/Flops.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -8,8 +8,8 @@
 #include "compiler/report/Fragmentation.h"
 
 #include "compiler/report/PeakMemory.h"
-#include "runtime/plan/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/ProgramLives.h"
 
 #include <algorithm>
 #include <array>

@@ -55,10 +55,10 @@
 #include "compiler/report/Transfers.h"
 #include "compiler/report/WireBytes.h"
 #include "compiler/report/movement/MovedBytes.h"
-#include "runtime/plan/CommandWork.h"
-#include "runtime/plan/Flops.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/CommandWork.h"
+#include "runtime/plan/run/Flops.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <array>
 #include <cstddef>

@@ -1,7 +1,7 @@
 //===- PeakMemory.cpp - bytes alive at every instant of a program ---------===//
 #include "compiler/report/PeakMemory.h"
-#include "runtime/plan/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/ProgramLives.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,8 +1,8 @@
 //===- PeakMemory.h - bytes alive at every instant of a program -----------===//
 #pragma once
 
-#include "runtime/plan/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/ProgramLives.h"
 
 #include <cstdint>
 #include <optional>

@@ -8,9 +8,9 @@
 #include "compiler/report/Formats.h"
 #include "compiler/report/Transfers.h"
 #include "core/Error.h"
-#include "runtime/plan/CommandName.h"
-#include "runtime/plan/StepClock.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/CommandName.h"
+#include "runtime/plan/run/StepClock.h"
 
 #include <cstdint>
 #include <nlohmann/json.hpp>

@@ -4,8 +4,8 @@
 #include "compiler/report/Facts.h"
 #include "compiler/report/Sharing.h"
 #include "compiler/report/Table.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <array>

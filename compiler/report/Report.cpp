@@ -3,7 +3,7 @@
 
 #include "compiler/report/Formats.h"
 #include "core/Error.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
 #include <string>
 #include <string_view>

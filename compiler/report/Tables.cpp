@@ -10,10 +10,10 @@
 #include "compiler/report/Table.h"
 #include "compiler/report/Transfers.h"
 #include "compiler/report/WireBytes.h"
-#include "runtime/plan/CommandWork.h"
-#include "runtime/plan/Flops.h"
-#include "runtime/plan/Lengths.h"
+#include "runtime/plan/format/Lengths.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/CommandWork.h"
+#include "runtime/plan/run/Flops.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -5,10 +5,10 @@
 #include "compiler/report/Table.h"
 #include "compiler/report/movement/MovedBytes.h"
 #include "compiler/report/movement/Transfer.h"
-#include "runtime/plan/CommandWork.h"
-#include "runtime/plan/StepClock.h"
-#include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/CommandWork.h"
+#include "runtime/plan/run/StepClock.h"
+#include "runtime/plan/run/Tail.h"
 
 #include <algorithm>
 #include <array>

@@ -4,8 +4,8 @@
 #include "compiler/report/Table.h"
 #include "compiler/report/movement/MovedBytes.h"
 #include "compiler/report/movement/Transfer.h"
-#include "runtime/plan/StepClock.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/StepClock.h"
 
 #include <cstdint>
 #include <optional>

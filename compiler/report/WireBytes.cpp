@@ -3,9 +3,9 @@
 
 #include "compiler/report/Facts.h"
 #include "core/DType.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/Tail.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <cstddef>
 #include <cstdint>

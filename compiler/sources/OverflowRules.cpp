@@ -11,7 +11,7 @@
 #include "compiler/sources/ReferenceOps.h"
 #include "core/Error.h"
 #include "kernels/KernelTable.h"
-#include "runtime/plan/Lengths.h"
+#include "runtime/plan/format/Lengths.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,8 +9,8 @@
 #include "compiler/sources/Targets.h"
 #include "compiler/sources/UpdateProgram.h"
 #include "core/Error.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <cmath>

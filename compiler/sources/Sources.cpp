@@ -11,8 +11,8 @@
 #include "core/Error.h"
 #include "core/Files.h"
 #include "core/Sha256.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <cerrno>

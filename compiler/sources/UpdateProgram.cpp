@@ -12,7 +12,7 @@
 #include "compiler/sources/Settings.h"
 #include "core/Error.h"
 #include "kernels/KernelTable.h"
-#include "runtime/plan/Mesh.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -6,8 +6,8 @@
 #include "kernels/Numbers.h"
 #include "runtime/bisect/Comparison.h"
 #include "runtime/bisect/Tensor.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <array>

@@ -10,9 +10,9 @@
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/Run.h"
 #include "runtime/executor/WriteObserver.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/Placement.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/Placement.h"
 #include "runtime/session/LocalRanks.h"
 
 #include <algorithm>

@@ -7,9 +7,9 @@
 #include "runtime/executor/Command.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/WrittenOperands.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/Placement.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -8,10 +8,10 @@
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/StateGate.h"
-#include "runtime/plan/Lengths.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/Placement.h"
+#include "runtime/plan/format/Lengths.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
 #include <cstddef>

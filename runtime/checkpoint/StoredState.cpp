@@ -11,8 +11,8 @@
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/VariableSources.h"
-#include "runtime/plan/Placement.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
 #include <cstddef>

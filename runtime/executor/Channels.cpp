@@ -4,8 +4,8 @@
 #include "core/Error.h"
 #include "runtime/comm/Channel.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <cstdint>
 #include <string>

@@ -15,8 +15,8 @@
 #include "runtime/executor/Channels.h"
 #include "runtime/executor/Communicators.h"
 #include "runtime/executor/Storage.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <cstdint>
 #include <memory>

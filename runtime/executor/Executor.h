@@ -23,8 +23,8 @@
 #include "runtime/executor/Storage.h"
 #include "runtime/executor/Traffic.h"
 #include "runtime/executor/VariableSources.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <chrono>
 #include <cstdint>

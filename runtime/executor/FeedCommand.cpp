@@ -7,8 +7,8 @@
 #include "runtime/executor/Command.h"
 #include "runtime/executor/Run.h"
 #include "runtime/executor/Storage.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -2,9 +2,9 @@
 #include "runtime/executor/HeldParts.h"
 
 #include "core/DType.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/Placement.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -25,7 +25,8 @@ struct RankPart {
   HeldPart part;
 };
 
-/// Returns all that a rank holds, in the order of its buffers and, within one, of addresses (runtime/plan/Placement.h).
+/// Returns all that a rank holds, in the order of its buffers and, within one, of addresses
+/// (runtime/plan/world/Placement.h).
 std::vector<HeldPart> heldParts(const plan::proto::Plan &plan, uint32_t rank);
 
 /// For each variable, its elements in order and once: as many from the beginning on as the ranks hold between them,

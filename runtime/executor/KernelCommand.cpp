@@ -8,8 +8,8 @@
 #include "runtime/executor/Command.h"
 #include "runtime/executor/Run.h"
 #include "runtime/executor/Storage.h"
-#include "runtime/plan/Invocations.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/Invocations.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -6,10 +6,10 @@
 #include "runtime/device/Task.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/WrittenOperands.h"
-#include "runtime/plan/Lengths.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/Placement.h"
+#include "runtime/plan/format/Lengths.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -3,8 +3,8 @@
 
 #include "core/Error.h"
 #include "runtime/device/Device.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -8,8 +8,8 @@
 #include "core/Status.h"
 #include "runtime/device/Task.h"
 #include "runtime/executor/Command.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,8 +4,8 @@
 #include "runtime/device/CommandRing.h"
 #include "runtime/device/PeerMessages.h"
 #include "runtime/flight/FlightFile.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <cstdint>
 #include <optional>

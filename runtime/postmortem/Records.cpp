@@ -5,9 +5,9 @@
 #include "core/Error.h"
 #include "runtime/device/CommandRing.h"
 #include "runtime/flight/FlightFile.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/format/PlanFile.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <cstddef>

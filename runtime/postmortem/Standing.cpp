@@ -4,10 +4,10 @@
 #include "runtime/device/CommandRing.h"
 #include "runtime/executor/TracedTask.h"
 #include "runtime/flight/FlightFile.h"
-#include "runtime/plan/CommandName.h"
-#include "runtime/plan/Lengths.h"
-#include "runtime/plan/Mesh.h"
+#include "runtime/plan/format/Lengths.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/CommandName.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <array>

@@ -3,8 +3,8 @@
 
 #include "runtime/device/CommandRing.h"
 #include "runtime/flight/FlightFile.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 #include "runtime/postmortem/Moment.h"
 #include "runtime/postmortem/Records.h"
 #include "runtime/postmortem/Standing.h"

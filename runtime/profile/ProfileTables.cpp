@@ -2,8 +2,8 @@
 #include "runtime/profile/ProfileTables.h"
 
 #include "core/DType.h"
-#include "runtime/plan/Flops.h"
-#include "runtime/plan/Mesh.h"
+#include "runtime/plan/run/Flops.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 
 #include "core/Crc32c.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/format/PlanFile.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/TrainingOptions.h"
 

@@ -12,9 +12,9 @@
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/HeldParts.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/Placement.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/Placement.h"
 #include "runtime/session/LocalRanks.h"
 #include "runtime/session/NonFinite.h"
 

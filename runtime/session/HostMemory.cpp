@@ -3,8 +3,8 @@
 
 #include "core/Crc32c.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <array>
 #include <cstdint>

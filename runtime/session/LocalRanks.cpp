@@ -9,9 +9,9 @@
 #include "runtime/executor/Run.h"
 #include "runtime/executor/Storage.h"
 #include "runtime/executor/VariableSources.h"
-#include "runtime/plan/Lengths.h"
-#include "runtime/plan/Mesh.h"
+#include "runtime/plan/format/Lengths.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/trace/ProcessMemory.h"
 

@@ -10,8 +10,8 @@
 #include "runtime/checkpoint/StateShares.h"
 #include "runtime/checkpoint/StateWriter.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 #include "runtime/session/LocalRanks.h"
 #include "runtime/session/RunId.h"
 

@@ -6,7 +6,7 @@
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/Storage.h"
 #include "runtime/executor/WrittenOperands.h"
-#include "runtime/plan/Lengths.h"
+#include "runtime/plan/format/Lengths.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 #include "runtime/data/ArrivingData.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/InputSpec.h"
-#include "runtime/plan/Lengths.h"
+#include "runtime/plan/format/Lengths.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/Resuming.h"
 #include "runtime/session/TrainingOptions.h"

@@ -3,7 +3,7 @@
 #include "core/Error.h"
 #include "kernels/KernelTable.h"
 #include "runtime/device/cuda/GpuVerdicts.h"
-#include "runtime/plan/Invocations.h"
+#include "runtime/plan/run/Invocations.h"
 
 #include <algorithm>
 

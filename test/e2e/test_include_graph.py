@@ -35,10 +35,10 @@ def test_the_checkout_is_as_the_page_says(copy):
 
 
 def test_a_forbidden_include(copy):
-    include(copy, "runtime/plan/Mesh.cpp", "dialects/Plan/PlanOps.h")
+    include(copy, "runtime/plan/world/Mesh.cpp", "dialects/Plan/PlanOps.h")
     done = graph(copy, "--check")
     assert done.returncode == 1
-    assert ("runtime/plan/Mesh.cpp:1 includes dialects/Plan/PlanOps.h, but the table of docs/architecture.md does not let runtime/plan "
+    assert ("runtime/plan/world/Mesh.cpp:1 includes dialects/Plan/PlanOps.h, but the table of docs/architecture.md does not let runtime/plan "
             "include dialects/Plan; ") in done.stderr
 
 

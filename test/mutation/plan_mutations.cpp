@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "core/Error.h"
-#include "runtime/plan/PlanFile.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanFile.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "test/mutation/Judge.h"
 #include "test/mutation/Kinds.h"
 #include "test/mutation/Places.h"

@@ -3,7 +3,7 @@
 
 #include "core/DType.h"
 #include "runtime/data/InputSpec.h"
-#include "runtime/plan/Mesh.h"
+#include "runtime/plan/world/Mesh.h"
 #include "test/unit/runtime/PipelinePlan.h"
 #include "test/unit/runtime/ShardedPlan.h"
 

@@ -5,7 +5,7 @@
 #include "compiler/driver/Fault.h"
 #include "compiler/driver/Runnable.h"
 #include "core/Error.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 
 #include <memory>
 #include <optional>

@@ -5,7 +5,7 @@
 #include "kernels/cpu/Isa.h"
 #include "runtime/device/cuda/GpuVerdicts.h"
 #include "runtime/executor/Storage.h"
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/format/PlanFile.h"
 #include "runtime/plugins/CudaLibrary.h"
 #include "runtime/plugins/LoadCuda.h"
 #include "runtime/plugins/LoadMpi.h"

@@ -4,7 +4,7 @@
 #include "compiler/check/meaning/Mismatch.h"
 #include "core/Error.h"
 #include "kernels/KernelTable.h"
-#include "runtime/plan/Invocations.h"
+#include "runtime/plan/run/Invocations.h"
 
 #include <string>
 

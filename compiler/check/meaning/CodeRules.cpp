@@ -8,7 +8,7 @@
 #include "kernels/elementwise/elementwise_compiled_math.h"
 #include "kernels/elementwise/elementwise_cuda_run.h"
 #include "kernels/ptx/Ptx.h"
-#include "runtime/plan/Invocations.h"
+#include "runtime/plan/run/Invocations.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,7 +8,7 @@
 #include "compiler/check/meaning/Meaning.h"
 
 #include "kernels/Factors.h"
-#include "runtime/plan/Invocations.h"
+#include "runtime/plan/run/Invocations.h"
 
 #include <algorithm>
 #include <map>
@@ -42,14 +42,16 @@ class AxisSplit {
 public:
   AxisSplit(const proto::Plan &plan, const proto::Command &command, uint32_t axis)
       : plan_(plan), kernel_(command.kernel()), axis_(axis),
-        op_(command.reference_size() > 0 ? &plan.reference().ops(int(command.reference(0))) : nullptr), call_(plan::invocationOf(kernel_)), map_(kernels::factorsOf(call_)) {}
+        op_(command.reference_size() > 0 ? &plan.reference().ops(int(command.reference(0))) : nullptr),
+        call_(plan::invocationOf(kernel_)), map_(kernels::factorsOf(call_)) {}
 
   /// An operand is cut: so are all that have the same factor.
   void add(int index, const Cut &cut, const std::string &name) {
     parts_.insert(size_t(index));
     const std::optional<Along> along = find(index, cut);
     if (!along)
-      throw Mismatch{"operand " + std::to_string(index) + " holds " + name + ", which is a part of none of its dimensions"};
+      throw Mismatch{"operand " + std::to_string(index) + " holds " + name +
+                     ", which is a part of none of its dimensions"};
     const kernels::Factor &factor = map_.factors[along->factor];
     if (!kernels::isSplit(factor.kind))
       throw Mismatch{"operand " + std::to_string(index) + " holds " + name + ", but kernel " + kernel_.kernel() +
@@ -81,8 +83,8 @@ public:
       for (size_t d = 0; d < map_.operands[i].size(); ++d)
         for (const size_t factor : map_.operands[i][d])
           if (const auto cut = cuts_.find(factor); cut != cuts_.end() && !broadcasts(int(i), d))
-            kernel.mutable_operands(int(i))->set_shape(
-                int(d), kernel.operands(int(i)).shape(int(d)) * int64_t(cut->second.length / cut->second.kept()));
+            kernel.mutable_operands(int(i))->set_shape(int(d), kernel.operands(int(i)).shape(int(d)) *
+                                                                   int64_t(cut->second.length / cut->second.kept()));
     for (const auto &[factor, cut] : cuts_) {
       if (const std::string_view sized = map_.factors[factor].attribute; !sized.empty())
         for (proto::Attribute &attribute : *kernel.mutable_attributes())
@@ -187,8 +189,7 @@ private:
   }
   uint64_t wholeSize(size_t factor) const {
     const auto cut = cuts_.find(factor);
-    return uint64_t(map_.factors[factor].size) *
-           (cut == cuts_.end() ? 1 : cut->second.length / cut->second.kept());
+    return uint64_t(map_.factors[factor].size) * (cut == cuts_.end() ? 1 : cut->second.length / cut->second.kept());
   }
 
   static proto::Integers *integers(proto::KernelCommand &kernel, std::string_view name) {
@@ -230,7 +231,8 @@ private:
   void clearPlace(proto::KernelCommand &kernel) const {
     const proto::Integers *all = integers(kernel, "whole"), *first = integers(kernel, "first");
     const auto isZero = [](int64_t value) { return value == 0; };
-    const bool isCutHere = std::ranges::any_of(cuts_, [&](const auto &cut) { return map_.factors[cut.first].isPlaced; });
+    const bool isCutHere =
+        std::ranges::any_of(cuts_, [&](const auto &cut) { return map_.factors[cut.first].isPlaced; });
     if (!all || !first || !isCutHere || !std::ranges::all_of(first->values(), isZero))
       return;
     for (const proto::RankSteps &steps : first->rank_steps())
@@ -276,8 +278,8 @@ std::vector<Meaning::Result> Meaning::resultsOfTerms(const proto::Command &comma
     const bool isTerm = placed && placed->spread == spread;
     const bool isRead = kernel.operands(int(i)).access() != proto::Operand::WRITE;
     if (isRead && ((!isTerm && held[i] != values_.zero()) || (!isSum && !isCopy(kernel))))
-      throw Mismatch{"operand " + std::to_string(i) + " holds " + values_.name(held[i]) + ", and kernel " + kernel.kernel() +
-                     " takes no terms of a sum that no collective has added up"};
+      throw Mismatch{"operand " + std::to_string(i) + " holds " + values_.name(held[i]) + ", and kernel " +
+                     kernel.kernel() + " takes no terms of a sum that no collective has added up"};
     whole.push_back(isTerm ? placed->whole : held[i]);
   }
   std::vector<Result> results = resultsOf(command, whole);

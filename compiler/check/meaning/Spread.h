@@ -40,9 +40,9 @@ struct Cut {
 };
 
 struct Spread {
-  uint32_t axis;                                                   ///< of the mesh
+  uint32_t axis;                                                                         ///< of the mesh
   proto::AxisPlacement::Reduction partial = proto::AxisPlacement::REDUCTION_UNSPECIFIED; ///< if it is a summand
-  Cut cut = {};                                                    ///< if not
+  Cut cut = {};                                                                          ///< if not
 
   bool isPartial() const { return partial != proto::AxisPlacement::REDUCTION_UNSPECIFIED; }
   bool operator==(const Spread &) const = default;

@@ -3,8 +3,8 @@
 
 #include "compiler/check/meaning/Broadcast.h"
 #include "compiler/check/meaning/Spread.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <cstdint>
 #include <map>

@@ -3,7 +3,7 @@
 
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Refusal.h"
-#include "runtime/plan/Placement.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
 #include <map>

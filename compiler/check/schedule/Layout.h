@@ -1,8 +1,8 @@
 //===- Layout.h - which variables lie where in a buffer -------------------===//
 #pragma once
 
-#include "runtime/plan/Placement.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <cstdint>
 #include <set>
@@ -20,7 +20,7 @@ struct Member {
   uint64_t firstByte; ///< of the variable, at `begin`
 };
 
-/// What a PLAN buffer holds on one rank (runtime/plan/Placement.h), in bytes.
+/// What a PLAN buffer holds on one rank (runtime/plan/world/Placement.h), in bytes.
 class Layout {
 public:
   Layout(const proto::Plan &plan, const proto::Buffer &buffer, uint32_t rank);

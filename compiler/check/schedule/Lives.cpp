@@ -3,7 +3,7 @@
 
 #include "compiler/check/schedule/Refusal.h"
 #include "core/IntervalMap.h"
-#include "runtime/plan/ProgramLives.h"
+#include "runtime/plan/run/ProgramLives.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 //===- Refusal.h - how the parts of the checker say no --------------------===//
 #pragma once
 
-#include "runtime/plan/CommandName.h"
+#include "runtime/plan/run/CommandName.h"
 
 #include <string>
 #include <vector>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "compiler/check/schedule/Timeline.h"
-#include "runtime/plan/RolePeers.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/RolePeers.h"
 
 #include <cstddef>
 #include <cstdint>

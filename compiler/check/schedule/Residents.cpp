@@ -4,7 +4,7 @@
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Refusal.h"
 #include "core/IntervalMap.h"
-#include "runtime/plan/ProgramLives.h"
+#include "runtime/plan/run/ProgramLives.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #include "compiler/check/schedule/ShortenSchedule.h"
 
 #include "compiler/check/schedule/Effects.h"
-#include "runtime/plan/ProgramLives.h"
+#include "runtime/plan/run/ProgramLives.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -3,7 +3,7 @@
 
 #include "compiler/check/schedule/Refusal.h"
 #include "compiler/check/schedule/Rendezvous.h"
-#include "runtime/plan/RolePeers.h"
+#include "runtime/plan/world/RolePeers.h"
 
 #include <algorithm>
 #include <optional>

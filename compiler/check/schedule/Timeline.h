@@ -1,8 +1,8 @@
 //===- Timeline.h - what happens when in a run, and before what -----------===//
 #pragma once
 
-#include "runtime/plan/Simulator.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/Simulator.h"
 
 #include <cstddef>
 #include <cstdint>

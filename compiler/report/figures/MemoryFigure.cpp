@@ -5,8 +5,8 @@
 #include "compiler/report/Html.h"
 #include "compiler/report/Tables.h"
 #include "compiler/report/figures/Picture.h"
-#include "runtime/plan/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/ProgramLives.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,8 +1,8 @@
 //===- Picture.cpp - what a picture of a program's memory is drawn from ---===//
 #include "compiler/report/figures/Picture.h"
 
-#include "runtime/plan/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/ProgramLives.h"
 
 #include <algorithm>
 #include <cstddef>

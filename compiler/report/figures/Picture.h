@@ -1,8 +1,8 @@
 //===- Picture.h - what a picture of a program's memory is drawn from -----===//
 #pragma once
 
-#include "runtime/plan/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/ProgramLives.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,9 +2,9 @@
 #include "compiler/report/Facts.h"
 #include "compiler/report/Html.h"
 #include "compiler/report/Transfers.h"
-#include "runtime/plan/CommandName.h"
-#include "runtime/plan/StepClock.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/CommandName.h"
+#include "runtime/plan/run/StepClock.h"
 
 #include <algorithm>
 #include <array>

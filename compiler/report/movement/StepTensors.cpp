@@ -11,9 +11,9 @@
 
 #include "compiler/report/movement/Transfer.h"
 #include "compiler/scheduling/TensorUses.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/StepClock.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/StepClock.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <cstddef>

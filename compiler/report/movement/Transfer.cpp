@@ -1,8 +1,8 @@
 //===- Transfer.cpp - copies between memories -------------------------------===//
 #include "compiler/report/movement/Transfer.h"
 
-#include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/Tail.h"
 
 #include <algorithm>
 #include <cstdint>

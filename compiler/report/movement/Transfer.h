@@ -1,8 +1,8 @@
 //===- Transfer.h - copies between memories ---------------------------------===//
 #pragma once
 
-#include "runtime/plan/CommandWork.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/CommandWork.h"
 
 #include <cstdint>
 #include <optional>

@@ -14,8 +14,8 @@
 #include "kernels/KernelRegistry.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/executor/Executor.h"
-#include "runtime/plan/PlanFile.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanFile.h"
+#include "runtime/plan/format/PlanReader.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"

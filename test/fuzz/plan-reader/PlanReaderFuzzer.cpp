@@ -10,8 +10,8 @@
 #include "kernels/KernelRegistry.h"
 #include "runtime/device/null/NullDevice.h"
 #include "runtime/executor/Executor.h"
-#include "runtime/plan/PlanFile.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanFile.h"
+#include "runtime/plan/format/PlanReader.h"
 
 #include <cstdint>
 #include <cstdlib>

@@ -57,27 +57,36 @@ const Defect defects[] = {
     {"the gather of u over data", [](MeshPlan &p) { over(p, "gather u", overData); }, "meaning"},
     {"the sum of dg over data", [](MeshPlan &p) { over(p, "sum dg", overData); }, ""},
     {"the sum of dg over all ranks", [](MeshPlan &p) { over(p, "sum dg", overAll); }, "coverage"},
-    {"the loss over tensor", [](MeshPlan &p) { over(p, "loss", overTensor); }, "meaning", "not over those that have micro-batches"},
-    {"the loss over all ranks", [](MeshPlan &p) { over(p, "loss", overAll); }, "meaning", "not over those that have micro-batches"},
+    {"the loss over tensor", [](MeshPlan &p) { over(p, "loss", overTensor); }, "meaning",
+     "not over those that have micro-batches"},
+    {"the loss over all ranks", [](MeshPlan &p) { over(p, "loss", overAll); }, "meaning",
+     "not over those that have micro-batches"},
     {"the gradient of w over tensor", [](MeshPlan &p) { over(p, "accumulate w", overTensor); }, "meaning"},
     {"the gradient of v over all ranks", [](MeshPlan &p) { over(p, "accumulate v", overAll); }, "meaning"},
     // A sum of terms read as the whole.
     {"y is not summed", [](MeshPlan &p) { copyInstead(p, "sum y"); }, ""},
     {"terms of y times g", [](MeshPlan &p) { read(p, "dy", 0, p.term); }, "meaning"},
     {"dg is not summed over tensor", [](MeshPlan &p) { copyInstead(p, "sum dg"); }, "coverage"},
-    {"terms of dg are accumulated", [](MeshPlan &p) { p.partOf("accumulate g").mutable_source()->set_buffer(p.dgTerm.buffer); }, "coverage"},
-    {"the largest of a sum's terms", [](MeshPlan &p) { p.commandNamed("dg").mutable_kernel()->set_kernel("reduce_max"); }, "meaning"},
+    {"terms of dg are accumulated",
+     [](MeshPlan &p) { p.partOf("accumulate g").mutable_source()->set_buffer(p.dgTerm.buffer); }, "coverage"},
+    {"the largest of a sum's terms",
+     [](MeshPlan &p) { p.commandNamed("dg").mutable_kernel()->set_kernel("reduce_max"); }, "meaning"},
     // A part read as the whole, or as another part.
-    {"u is not gathered", [](MeshPlan &p) {
+    {"u is not gathered",
+     [](MeshPlan &p) {
        p.drop("gather u");
        read(p, "sum", 0, p.us);
-       *p.commandNamed("sum").mutable_kernel()->mutable_operands(0)->mutable_shape() = p.commandNamed("u").kernel().operands(2).shape();
-     }, ""},
-    {"u is the first rank's", [](MeshPlan &p) {
+       *p.commandNamed("sum").mutable_kernel()->mutable_operands(0)->mutable_shape() =
+           p.commandNamed("u").kernel().operands(2).shape();
+     },
+     ""},
+    {"u is the first rank's",
+     [](MeshPlan &p) {
        proto::CollectiveCommand &gather = *p.commandNamed("gather u").mutable_collective();
        gather.set_kind(Collective::BROADCAST);
        *gather.mutable_parts(0)->mutable_target()->mutable_shape() = gather.parts(0).source().shape();
-     }, "value"},
+     },
+     "value"},
     {"columns of w for rows of v", [](MeshPlan &p) { read(p, "dm", 1, p.w); }, "meaning"},
     {"w is said to be cut by rows", [](MeshPlan &p) { cut(p, "w", 0, width / parts); }, ""},
     {"v is said to be cut by columns", [](MeshPlan &p) { cut(p, "v", 1, width / parts); }, ""},
@@ -86,57 +95,78 @@ const Defect defects[] = {
     {"v's gradient is whole", [](MeshPlan &p) { p.variableNamed("v::gradient").clear_placement(); }, ""},
     {"w's gradient for v", [](MeshPlan &p) { read(p, "sgd v", 1, p.dw); }, ""},
     // A missing, doubled or wrongly ordered sum.
-    {"the gradient of w is not summed over data", [](MeshPlan &p) {
+    {"the gradient of w is not summed over data",
+     [](MeshPlan &p) {
        proto::Command &command = p.commandNamed("accumulate w");
        const proto::CollectivePart part = command.collective().parts(0);
        proto::Command &sum = command;
        sum.mutable_kernel()->set_kernel("elementwise");
        for (const auto access : {proto::Operand::READ, proto::Operand::READ, proto::Operand::WRITE}) {
-         *sum.mutable_kernel()->add_operands() = sum.kernel().operands_size() == 1 ? operandOf(p.dwTerm, access) : operandOf(p.dw, access);
+         *sum.mutable_kernel()->add_operands() =
+             sum.kernel().operands_size() == 1 ? operandOf(p.dwTerm, access) : operandOf(p.dw, access);
        }
        setInstruction(sum, int64_t(ElementwiseOp::Add), {0, 1});
-     }, "coverage", "of this rank alone"},
+     },
+     "coverage", "of this rank alone"},
     {"the gradient of v is summed twice", [](MeshPlan &p) { p.repeat("accumulate v"); }, "coverage"},
-    {"dg is summed over tensor twice", [](MeshPlan &p) {
+    {"dg is summed over tensor twice",
+     [](MeshPlan &p) {
        p.repeat("sum dg");
        p.partOf("sum dg").mutable_target()->set_buffer(p.dgWhole.buffer);
        proto::Routine &routine = *p.builder.role().mutable_routines(int(MeshPlan::microbatch));
        for (int i = 1; i < routine.commands_size(); ++i)
          if (routine.commands(i).has_collective() && routine.commands(i - 1).has_collective() &&
              routine.commands(i).collective().parts(0).source().buffer() == p.dgTerm.buffer) {
-           routine.mutable_commands(i)->mutable_collective()->mutable_parts(0)->mutable_source()->set_buffer(p.dgWhole.buffer);
+           routine.mutable_commands(i)->mutable_collective()->mutable_parts(0)->mutable_source()->set_buffer(
+               p.dgWhole.buffer);
          }
-     }, "coverage"},
-    {"w's gradient is summed over tensor as well", [](MeshPlan &p) {
+     },
+     "coverage"},
+    {"w's gradient is summed over tensor as well",
+     [](MeshPlan &p) {
        p.repeat("accumulate w");
        over(p, "accumulate w", overTensor);
-     }, "meaning"},
-    {"y's terms are summed after they are used", [](MeshPlan &p) {
-       read(p, "u", 0, p.term);
-     }, ""},
-    {"dg is summed over data before tensor, and used before", [](MeshPlan &p) {
+     },
+     "meaning"},
+    {"y's terms are summed after they are used", [](MeshPlan &p) { read(p, "u", 0, p.term); }, ""},
+    {"dg is summed over data before tensor, and used before",
+     [](MeshPlan &p) {
        p.partOf("accumulate g").mutable_source()->set_buffer(p.dgTerm.buffer);
        p.drop("sum dg");
-     }, "coverage"},
+     },
+     "coverage"},
     // Replicas that differ along the other axis.
-    {"g is updated by other gradients along tensor", [](MeshPlan &p) { over(p, "accumulate g", overTensor); }, "meaning"},
+    {"g is updated by other gradients along tensor", [](MeshPlan &p) { over(p, "accumulate g", overTensor); },
+     "meaning"},
     {"g is said to be cut along tensor", [](MeshPlan &p) { cut(p, "g", 0, width / parts); }, ""},
     // Masks.
-    {"a mask drawn by local index", [](MeshPlan &p) { firstOf(p, "m").clear_rank_steps(); }, "meaning", "goes by where elements lie"},
-    {"a mask drawn along data", [](MeshPlan &p) { firstOf(p, "m").mutable_rank_steps(0)->set_communicator(overData); }, "meaning", "goes by where elements lie"},
+    {"a mask drawn by local index", [](MeshPlan &p) { firstOf(p, "m").clear_rank_steps(); }, "meaning",
+     "goes by where elements lie"},
+    {"a mask drawn along data", [](MeshPlan &p) { firstOf(p, "m").mutable_rank_steps(0)->set_communicator(overData); },
+     "meaning", "goes by where elements lie"},
     {"a mask drawn a row further", [](MeshPlan &p) { firstOf(p, "m").set_values(1, 4); }, "meaning"},
-    {"a mask drawn by half a part", [](MeshPlan &p) { firstOf(p, "m").mutable_rank_steps(0)->set_values(1, 4); }, "meaning"},
-    {"a backward with another mask", [](MeshPlan &p) { firstOf(p, "da").clear_rank_steps(); }, "meaning", "goes by where elements lie"},
-    {"a mask of another whole", [](MeshPlan &p) {
+    {"a mask drawn by half a part", [](MeshPlan &p) { firstOf(p, "m").mutable_rank_steps(0)->set_values(1, 4); },
+     "meaning"},
+    {"a backward with another mask", [](MeshPlan &p) { firstOf(p, "da").clear_rank_steps(); }, "meaning",
+     "goes by where elements lie"},
+    {"a mask of another whole",
+     [](MeshPlan &p) {
        for (proto::Attribute &attribute : *p.commandNamed("m").mutable_kernel()->mutable_attributes())
          if (attribute.name() == "whole")
            attribute.mutable_integers()->set_values(1, 2 * hidden);
-     }, "meaning"},
-    {"steps of a communicator that is not there", [](MeshPlan &p) { firstOf(p, "m").mutable_rank_steps(0)->set_communicator(9); }, "reader", "it names communicator 9, but there are 3"},
-    {"one step for two numbers", [](MeshPlan &p) { firstOf(p, "m").mutable_rank_steps(0)->mutable_values()->RemoveLast(); }, "reader", "ranks add 1 steps to 2 numbers"},
-    {"a step that is too large", [](MeshPlan &p) { firstOf(p, "m").mutable_rank_steps(0)->set_values(1, INT64_MAX); }, "reader", "must be 0 to"},
+     },
+     "meaning"},
+    {"steps of a communicator that is not there",
+     [](MeshPlan &p) { firstOf(p, "m").mutable_rank_steps(0)->set_communicator(9); }, "reader",
+     "it names communicator 9, but there are 3"},
+    {"one step for two numbers",
+     [](MeshPlan &p) { firstOf(p, "m").mutable_rank_steps(0)->mutable_values()->RemoveLast(); }, "reader",
+     "ranks add 1 steps to 2 numbers"},
+    {"a step that is too large", [](MeshPlan &p) { firstOf(p, "m").mutable_rank_steps(0)->set_values(1, INT64_MAX); },
+     "reader", "must be 0 to"},
     // What is said of the sums.
-    {"it says that it is bit-equal", [](MeshPlan &p) { p.builder.plan.set_numerics("bit-equal"); }, "numerics", "adds up terms"},
+    {"it says that it is bit-equal", [](MeshPlan &p) { p.builder.plan.set_numerics("bit-equal"); }, "numerics",
+     "adds up terms"},
 };
 
 TEST(Axes, ProvesTheRightPlan) { EXPECT_EQ(MeshPlan().verdict(), "proven"); }

@@ -1,7 +1,7 @@
 //===- CheckTest.cpp - one good plan, and every way to break it -----------===//
 #include "compiler/check/Check.h"
 #include "kernels/ElementwiseProgram.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "test/unit/runtime/PlanBuilder.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 //===- EndRulesTest.cpp - what runs leave behind, and what ranks share -----===//
 #include "compiler/check/Check.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "test/unit/runtime/PipelinePlan.h"
 
 #include <gtest/gtest.h>

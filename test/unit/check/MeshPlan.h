@@ -4,7 +4,7 @@
 #include "compiler/check/Check.h"
 #include "compiler/check/schedule/Effects.h"
 #include "kernels/ElementwiseProgram.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "test/unit/check/ReferenceBuilder.h"
 #include "test/unit/runtime/PlanBuilder.h"
 
@@ -212,8 +212,7 @@ private:
     const Tensor gradient = builder.tensor(name + "::gradient", DType::F32, part, proto::Buffer::STEP);
     builder.role().mutable_buffers(int(gradient.buffer))->set_category(proto::Buffer::GRADIENTS);
     const uint32_t of = builder.gradientOf(index);
-    *builder.plan.mutable_variables(int(of))->mutable_placement() =
-        builder.plan.variables(int(index)).placement();
+    *builder.plan.mutable_variables(int(of))->mutable_placement() = builder.plan.variables(int(index)).placement();
     return {parameter, gradient};
   }
   Tensor floats(const std::string &name, const Shape &shape) {

@@ -2,7 +2,7 @@
 #include "compiler/check/Check.h"
 #include "compiler/check/schedule/ShortenSchedule.h"
 #include "kernels/ElementwiseProgram.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "test/unit/runtime/PipelinePlan.h"
 #include "test/unit/runtime/PlanBuilder.h"
 

@@ -7,7 +7,7 @@
 #include "compiler/check/Check.h"
 #include "compiler/check/schedule/ShortenSchedule.h"
 #include "core/Error.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "test/unit/runtime/PipelinePlan.h"
 
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include "compiler/check/Check.h"
 #include "compiler/check/schedule/Effects.h"
 #include "kernels/ElementwiseProgram.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "test/unit/check/ReferenceBuilder.h"
 #include "test/unit/runtime/PlanBuilder.h"
 

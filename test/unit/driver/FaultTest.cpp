@@ -5,7 +5,7 @@
 #include "core/AtomicFile.h"
 #include "core/Error.h"
 #include "core/Files.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "tools/ds-opt/ProvenCompile.h"
 
 #include "mlir/IR/Diagnostics.h"

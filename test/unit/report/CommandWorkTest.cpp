@@ -1,5 +1,5 @@
 //===- CommandWorkTest.cpp - what commands do, by hand ---------------------===//
-#include "runtime/plan/CommandWork.h"
+#include "runtime/plan/run/CommandWork.h"
 #include "compiler/report/Table.h"
 #include "compiler/report/Tables.h"
 #include "core/CostModel.h"

@@ -1,6 +1,6 @@
 //===- FactsTest.cpp - counts and their spelling --------------------------===//
 #include "compiler/report/Facts.h"
-#include "runtime/plan/Flops.h"
+#include "runtime/plan/run/Flops.h"
 #include "test/unit/report/SmallPlan.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 //===- PeakMemoryTest.cpp - bytes at every instant ------------------------===//
 #include "compiler/report/PeakMemory.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "test/unit/report/SmallPlan.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 //===- PictureTest.cpp - columns and rectangles of a program --------------===//
 #include "compiler/report/figures/Picture.h"
-#include "runtime/plan/ProgramLives.h"
+#include "runtime/plan/run/ProgramLives.h"
 #include "test/unit/report/SmallPlan.h"
 
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include "compiler/report/PipelineStages.h"
 #include "compiler/report/Report.h"
 #include "compiler/report/WireBytes.h"
-#include "runtime/plan/Flops.h"
+#include "runtime/plan/run/Flops.h"
 #include "test/unit/report/SmallPlan.h"
 #include "test/unit/runtime/PipelinePlan.h"
 

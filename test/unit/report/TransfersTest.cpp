@@ -1,7 +1,7 @@
 //===- TransfersTest.cpp - a step on the simulated clock, by hand ----------===//
 #include "compiler/report/Transfers.h"
-#include "runtime/plan/StepClock.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/StepClock.h"
 
 #include <cstdint>
 #include <gtest/gtest.h>

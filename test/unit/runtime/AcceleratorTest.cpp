@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "core/DType.h"
 #include "core/Error.h"
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/format/PlanFile.h"
 #include "runtime/session/Training.h"
 #include "test/unit/runtime/FakeAccelerator.h"
 #include "test/unit/runtime/Files.h"

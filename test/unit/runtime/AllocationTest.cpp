@@ -7,7 +7,7 @@
 #include "core/DType.h"
 #include "kernels/ElementwiseProgram.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/format/PlanFile.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/session/Training.h"

@@ -1,7 +1,7 @@
 //===- DsRunTest.cpp - ds-run as a user calls it --------------------------===//
 #include "core/DType.h"
-#include "runtime/plan/PlanFile.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanFile.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanBuilder.h"

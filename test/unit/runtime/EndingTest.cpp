@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "core/DType.h"
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/format/PlanFile.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanBuilder.h"
 #include "test/unit/runtime/ShardedPlan.h"

@@ -7,7 +7,7 @@
 #include "runtime/data/InputSpec.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/null/NullDevice.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanBuilder.h"

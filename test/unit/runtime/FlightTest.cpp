@@ -4,7 +4,7 @@
 #include "runtime/device/CommandRing.h"
 #include "runtime/flight/FlightFile.h"
 #include "runtime/flight/FlightRecorder.h"
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/format/PlanFile.h"
 #include "runtime/postmortem/FlightTimeline.h"
 #include "runtime/postmortem/Postmortem.h"
 #include "runtime/postmortem/Records.h"

@@ -1,5 +1,5 @@
 //===- MeshTest.cpp - where ranks stand -----------------------------------===//
-#include "runtime/plan/Mesh.h"
+#include "runtime/plan/world/Mesh.h"
 #include "test/unit/runtime/PipelinePlan.h"
 
 #include <gtest/gtest.h>

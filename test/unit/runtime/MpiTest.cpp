@@ -1,7 +1,7 @@
 //===- MpiTest.cpp - ds-run under mpirun ----------------------------------===//
 #include "core/DType.h"
 #include "runtime/executor/Storage.h"
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/format/PlanFile.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PipelinePlan.h"
 #include "test/unit/runtime/PlanBuilder.h"

@@ -5,7 +5,7 @@
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/nvme/NvmeFaults.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/PlanBuilder.h"
 #include "test/unit/runtime/TestKernels.h"

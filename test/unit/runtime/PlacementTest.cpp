@@ -3,8 +3,8 @@
 // Placements are drawn, and compared with a count of elements one by one.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/plan/Placement.h"
-#include "runtime/plan/Mesh.h"
+#include "runtime/plan/world/Placement.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include "test/unit/runtime/PlanBuilder.h"
 #include "core/DType.h"
 #include "core/Shape.h"
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/format/PlanFile.h"
 #include "runtime/plan/plan.pb.h"
 #include <cstddef>
 #include <cstdint>

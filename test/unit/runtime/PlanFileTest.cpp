@@ -1,8 +1,8 @@
 //===- PlanFileTest.cpp - framing of plan files ---------------------------===//
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/format/PlanFile.h"
 #include "core/AtomicFile.h"
 #include "core/Crc32c.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanBuilder.h"
 

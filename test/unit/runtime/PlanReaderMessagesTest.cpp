@@ -1,8 +1,8 @@
 //===- PlanReaderMessagesTest.cpp - channels, sends, receives -------------===//
 #include "core/DType.h"
-#include "runtime/plan/PlanReader.h"
-#include "runtime/plan/RolePeers.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/RolePeers.h"
 #include "test/unit/runtime/BadPlan.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PipelinePlan.h"

@@ -1,6 +1,6 @@
 //===- PlanReaderPlacementsTest.cpp - what a plan may say of ranks' parts --===//
 #include "core/DType.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/BadPlan.h"
 #include "test/unit/runtime/Files.h"

@@ -1,6 +1,6 @@
 //===- PlanReaderRanksTest.cpp - communicators, buckets, collectives ------===//
 #include "core/DType.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/BadPlan.h"
 #include "test/unit/runtime/Files.h"

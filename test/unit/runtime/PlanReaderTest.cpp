@@ -1,5 +1,5 @@
 //===- PlanReaderTest.cpp - every rule of a plan, broken once -------------===//
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "core/DType.h"
 #include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/BadPlan.h"

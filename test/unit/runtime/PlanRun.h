@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/KernelRegistry.h"
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/format/PlanFile.h"
 #include "runtime/session/Training.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanBuilder.h"

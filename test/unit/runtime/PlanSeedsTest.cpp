@@ -1,6 +1,6 @@
 //===- PlanSeedsTest.cpp - what the fuzzers of plans begin with ----------===//
-#include "runtime/plan/PlanFile.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanFile.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "test/unit/runtime/BadPlan.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PipelinePlan.h"

@@ -1,5 +1,5 @@
 //===- SideChannelTest.cpp - what must not end a run, and what must not be lost
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/format/PlanFile.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanBuilder.h"
 #include "test/unit/runtime/ShardedPlan.h"

@@ -1,6 +1,6 @@
 //===- SimulatorTest.cpp - a run without its work -------------------------===//
-#include "runtime/plan/Simulator.h"
-#include "runtime/plan/RolePeers.h"
+#include "runtime/plan/run/Simulator.h"
+#include "runtime/plan/world/RolePeers.h"
 #include "test/unit/runtime/PipelinePlan.h"
 
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include "core/DType.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/executor/Scalar.h"
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/format/PlanFile.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/StepReport.h"
 #include "test/unit/runtime/Files.h"

@@ -9,8 +9,8 @@
 //===----------------------------------------------------------------------===//
 #include "core/Error.h"
 #include "kernels/cuda/CudaKernels.h"
-#include "runtime/plan/Invocations.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
+#include "runtime/plan/run/Invocations.h"
 
 #include <cstdio>
 #include <cuda_runtime_api.h>

@@ -1,7 +1,7 @@
 //===- CheckPipeline.cpp - what is said of a model's stages ---------------===//
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/format/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,8 +9,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "runtime/plan/RolePeers.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/RolePeers.h"
 
 #include <cstdint>
 #include <optional>

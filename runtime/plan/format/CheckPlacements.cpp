@@ -1,8 +1,8 @@
 //===- CheckPlacements.cpp - what each rank has of a tensor ----------------===//
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/Placement.h"
-#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/format/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 //===- Lengths.cpp - plans for several sizes of one dimension --------------===//
-#include "runtime/plan/Lengths.h"
+#include "runtime/plan/format/Lengths.h"
 
-#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/format/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>

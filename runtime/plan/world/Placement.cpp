@@ -1,10 +1,10 @@
 //===- Placement.cpp - what of a tensor each rank holds -------------------===//
-#include "runtime/plan/Placement.h"
+#include "runtime/plan/world/Placement.h"
 
 #include "core/DType.h"
 #include "core/Shape.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <cstddef>

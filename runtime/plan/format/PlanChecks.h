@@ -8,7 +8,7 @@
 
 #include "core/DType.h"
 #include "core/Error.h"
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>

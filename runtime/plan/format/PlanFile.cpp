@@ -1,5 +1,5 @@
 //===- PlanFile.cpp - how a plan lies in a file ---------------------------===//
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/format/PlanFile.h"
 
 #include "core/AtomicFile.h"
 #include "core/Crc32c.h"

@@ -1,9 +1,9 @@
 //===- CheckStorage.cpp - arenas and the buffers in them ------------------===//
 #include "core/DType.h"
 #include "core/FilePage.h"
-#include "runtime/plan/Placement.h"
-#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/format/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Placement.h"
 #include <cstdint>
 #include <map>
 #include <set>

@@ -9,7 +9,7 @@
 // and takes away what dies after it.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/plan/ProgramLives.h"
+#include "runtime/plan/run/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-#include "runtime/plan/Invocations.h"
+#include "runtime/plan/run/Invocations.h"
 
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <cstddef>
 #include <cstdint>

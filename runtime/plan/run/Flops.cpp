@@ -1,5 +1,5 @@
 //===- Flops.cpp - what a step computes -----------------------------------===//
-#include "runtime/plan/Flops.h"
+#include "runtime/plan/run/Flops.h"
 
 #include "core/CostModel.h"
 #include "core/DType.h"

@@ -1,8 +1,8 @@
 //===- RolePeers.cpp - which roles wait for each other --------------------===//
-#include "runtime/plan/RolePeers.h"
+#include "runtime/plan/world/RolePeers.h"
 
-#include "runtime/plan/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <cstddef>
 #include <cstdint>

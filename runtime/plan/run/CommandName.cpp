@@ -1,5 +1,5 @@
 //===- CommandName.cpp - commands in the user's names ---------------------===//
-#include "runtime/plan/CommandName.h"
+#include "runtime/plan/run/CommandName.h"
 
 #include "runtime/plan/plan.pb.h"
 

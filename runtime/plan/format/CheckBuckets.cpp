@@ -1,9 +1,9 @@
 //===- CheckBuckets.cpp - communicators, and buckets of variables ---------===//
 #include "core/DType.h"
-#include "runtime/plan/Placement.h"
-#include "runtime/plan/PlanChecks.h"
-#include "runtime/plan/RolePeers.h"
+#include "runtime/plan/format/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Placement.h"
+#include "runtime/plan/world/RolePeers.h"
 
 #include <cstdint>
 #include <map>

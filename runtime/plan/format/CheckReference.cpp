@@ -1,5 +1,5 @@
 //===- CheckReference.cpp - the single-device program -----------------------===//
-#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/format/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>

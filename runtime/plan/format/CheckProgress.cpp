@@ -1,8 +1,8 @@
 //===- CheckProgress.cpp - every run of every program comes to its end ----===//
-#include "runtime/plan/PlanChecks.h"
-#include "runtime/plan/RolePeers.h"
-#include "runtime/plan/Simulator.h"
+#include "runtime/plan/format/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/Simulator.h"
+#include "runtime/plan/world/RolePeers.h"
 
 #include <algorithm>
 #include <optional>

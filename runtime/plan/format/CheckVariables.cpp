@@ -1,7 +1,7 @@
 //===- CheckVariables.cpp - variables, their sources, and graph inputs ----===//
 #include "core/DType.h"
 #include "core/WeightNames.h"
-#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/format/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 //===- CheckSetup.cpp - machine, world, training, files, ranks, codes, tuning -----===//
 #include "core/FilePage.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/format/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,8 +1,8 @@
 //===- StepClock.cpp - when each command of a step runs, on a simulated clock ===//
-#include "runtime/plan/StepClock.h"
+#include "runtime/plan/run/StepClock.h"
 
-#include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/Tail.h"
 
 #include <algorithm>
 #include <cstddef>

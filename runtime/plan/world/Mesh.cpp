@@ -1,5 +1,5 @@
 //===- Mesh.cpp - where ranks stand, and which of them meet ---------------===//
-#include "runtime/plan/Mesh.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include "core/Error.h"
 #include "runtime/plan/plan.pb.h"

@@ -1,9 +1,9 @@
 //===- CheckMessages.cpp - channels, and that both ends agree -------------===//
 #include "core/DType.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/PlanChecks.h"
-#include "runtime/plan/RolePeers.h"
+#include "runtime/plan/format/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/RolePeers.h"
 
 #include <cstddef>
 #include <cstdint>

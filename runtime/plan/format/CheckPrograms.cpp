@@ -1,6 +1,6 @@
 //===- CheckPrograms.cpp - calls, tails, metrics, and lives of buffers ------===//
 #include "core/DType.h"
-#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/format/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 //===- CheckCommands.cpp - queues, events, and the commands of routines ---===//
 #include "core/DType.h"
 #include "kernels/KernelTable.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/format/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <array>

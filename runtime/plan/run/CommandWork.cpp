@@ -1,11 +1,11 @@
 //===- CommandWork.cpp - what commands do, and how long the cost model says ===//
-#include "runtime/plan/CommandWork.h"
+#include "runtime/plan/run/CommandWork.h"
 
 #include "core/CostModel.h"
 #include "core/DType.h"
-#include "runtime/plan/Flops.h"
-#include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/Flops.h"
+#include "runtime/plan/run/Tail.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,14 +1,14 @@
 //===- PlanReader.cpp - from a file to a plan that can be trusted ---------===//
-#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/format/PlanReader.h"
 
 #include "core/DType.h"
 #include "core/Error.h"
 #include "core/Files.h"
-#include "runtime/plan/Lengths.h"
-#include "runtime/plan/PlanChecks.h"
-#include "runtime/plan/PlanFile.h"
-#include "runtime/plan/RolePeers.h"
+#include "runtime/plan/format/Lengths.h"
+#include "runtime/plan/format/PlanChecks.h"
+#include "runtime/plan/format/PlanFile.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/RolePeers.h"
 
 #include <cerrno>
 #include <cstdint>

@@ -1,9 +1,9 @@
 //===- Simulator.cpp - a run of a program, without its work ---------------===//
-#include "runtime/plan/Simulator.h"
+#include "runtime/plan/run/Simulator.h"
 
-#include "runtime/plan/RolePeers.h"
-#include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/run/Tail.h"
+#include "runtime/plan/world/RolePeers.h"
 
 #include <algorithm>
 #include <array>

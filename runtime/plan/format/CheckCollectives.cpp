@@ -1,10 +1,10 @@
 //===- CheckCollectives.cpp - collectives, and their order over roles -----===//
 #include "core/DType.h"
-#include "runtime/plan/Mesh.h"
-#include "runtime/plan/Placement.h"
-#include "runtime/plan/PlanChecks.h"
-#include "runtime/plan/RolePeers.h"
+#include "runtime/plan/format/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/Placement.h"
+#include "runtime/plan/world/RolePeers.h"
 
 #include <algorithm>
 #include <cstdint>
