@@ -44,10 +44,10 @@ def trusted():
 
 
 def lines_by_folder():
-    """(folder, files, lines), compiler/check first, which counts with the folders below it."""
+    """(folder, files, lines), compiler/check first. What lies deeper counts with the second folder of its path."""
     folders = {}
     for path in trusted():
-        folder = "compiler/check" if path.parts[:2] == ("compiler", "check") else path.parent.as_posix()
+        folder = "/".join(path.parent.parts[:2])
         files, lines = folders.get(folder, (0, 0))
         folders[folder] = (files + 1, lines + len((REPOSITORY / path).read_text().splitlines()))
     return sorted(((folder, *counts) for folder, counts in folders.items()), key=lambda row: (row[0] != "compiler/check", row[0]))
