@@ -175,7 +175,7 @@ void write(RankMemory &memory, const proto::Operand &operand, const std::vector<
     content.updated = segment.updated;
     content.value = segment.value;
     content.valueByte = segment.valueByte;
-    content.ownOfRank = segment.ownOfRank;
+    content.varies = segment.varies;
     shadow.write(range.begin + segment.begin, range.begin + segment.end, content, access);
   }
 }

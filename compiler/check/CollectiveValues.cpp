@@ -174,12 +174,13 @@ uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const pr
 void takeFirst(RankMemory &memory, std::vector<OperandSegment> &segments, const proto::CollectivePart &part,
                uint32_t communicator) {
   const bool isSlice = part.source().rank_stride() > 0 || memory.bufferOf(part.source()).shard();
+  const plan::AxisSet axes = plan::axesOf(memory.plan(), communicator);
   const uint32_t first = plan::Group(memory.plan(), communicator).first(memory.rank);
   const bool isOfRole = plan::roleOfRank(memory.plan(), first).name() == memory.role().name();
   for (OperandSegment &segment : segments)
     if (isSlice || !isOfRole)
       segment.value = Values::other;
-    else if (segment.ownOfRank)
+    else if (segment.varies - axes != segment.varies)
       segment.value = memory.values().ofFirstRank(segment.value);
 }
 
@@ -191,8 +192,10 @@ void requireOrder(const RankMemory &memory, const std::vector<Contribution> &add
     return;
   if (memory.plan().machine().device() == "cuda")
     memory.refuse("numerics", index, "sums over ranks in an order of NCCL's own, and the plan says bit-equal");
+  const plan::AxisSet batch = plan::batchAxes(memory.plan().world());
+  const bool joinsBatches = batch - plan::axesOf(memory.plan(), communicator) != batch;
   for (const Contribution &one : added)
-    if (one.microbatch != added.front().microbatch && joinsDataRanks(memory.plan(), communicator))
+    if (one.microbatch != added.front().microbatch && joinsBatches)
       memory.refuse("numerics", index,
                     "sums over ranks what is a sum of micro-batches " + std::to_string(added.front().microbatch) +
                         " and " + std::to_string(one.microbatch) +
@@ -203,13 +206,14 @@ void requireOrder(const RankMemory &memory, const std::vector<Contribution> &add
 void sumOverRanks(RankMemory &memory, std::vector<OperandSegment> &segments, const proto::CollectivePart &part,
                   size_t index) {
   const proto::Command &command = *memory.instance(index).command;
+  const plan::AxisSet axes = plan::axesOf(memory.plan(), command.collective().communicator());
   for (OperandSegment &segment : segments) {
     for (Contribution &one : segment.contributions) {
-      if (one.allRanks)
+      if (one.summed - axes != one.summed)
         memory.refuse("coverage", index,
                       "sums over the ranks what is such a sum already: micro-batch " + std::to_string(one.microbatch) +
                           " in " + memory.nameOf(part.source().buffer()));
-      one.allRanks = joinsDataRanks(memory.plan(), command.collective().communicator());
+      one.summed = one.summed | axes;
     }
     requireOrder(memory, segment.contributions, index);
     segment.value = summedValue(memory, segment, command);
@@ -239,7 +243,7 @@ void rememberWhole(RankMemory &memory, const proto::CollectivePart &part, size_t
   Scattered all{summands(memory, part.source(), 0, byteCount(part.source()), index), communicator};
   sumOverRanks(memory, all.whole, part, index);
   for (OperandSegment &segment : all.whole)
-    segment.ownOfRank &= !joinsDataRanks(memory.plan(), communicator);
+    segment.varies = segment.varies - plan::axesOf(memory.plan(), communicator);
   auto &scattered = memory.context.messages.scattered;
   const std::pair place(memory.context.index, part.target().buffer());
   if (part.accumulate()) {

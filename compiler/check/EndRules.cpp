@@ -49,7 +49,7 @@ std::string wrongIn(const RankMemory &memory, const Piece &piece, const Content 
     return ", which counts updates, holds " + held;
   if (change.how == StateChanges::Kept && content.updated)
     return "holds elements of " + name + " that an optimizer has updated, which the reference program does not";
-  if (content.ownOfRank && !memory.context.changes.isOwnOfRank(piece.variable))
+  if (!memory.context.changes.varying(piece.variable).includes(content.varies))
     return "holds elements of " + name + " that are not the same on all ranks";
   if (change.how == StateChanges::Pending)
     if (const std::string why = whyNotPending(memory, content, piece.variable, piece.byte); !why.empty())

@@ -1,6 +1,8 @@
 //===- ShadowMemory.h - what is known of every byte of an arena -----------===//
 #pragma once
 
+#include "runtime/plan/Mesh.h"
+
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -15,10 +17,10 @@ struct Access {
   size_t instance = 0;
 };
 
-/// A micro-batch whose gradients a sum holds, of this rank alone or of all ranks, and what value was added (Values).
+/// A micro-batch whose gradients a sum holds, and what value was added (Values).
 struct Contribution {
   uint64_t microbatch;
-  bool allRanks;
+  plan::AxisSet summed; ///< over the ranks of these axes; empty: of this rank alone
   uint32_t value;
   auto operator<=>(const Contribution &) const = default;
 };
@@ -36,7 +38,7 @@ struct Content {
   uint64_t generation = 0; ///< the micro-batch or call that the value belongs to, as its buffer's scope says
   std::vector<Contribution> contributions; ///< sorted; of what a gradient is the sum
   bool updated = false;                    ///< by an optimizer in this run
-  bool ownOfRank = false;                  ///< not the same on all ranks (Distribution.h)
+  plan::AxisSet varies;                    ///< along these it is not the same on all ranks (Distribution.h)
   uint32_t value = 0;                      ///< of the reference program (Values)
   uint64_t valueByte = 0;                  ///< of that value, or of what was added, where this begins
   bool operator==(const Content &) const = default;
