@@ -174,7 +174,7 @@ void write(RankMemory &memory, const proto::Operand &operand, const std::vector<
     content.contributions = segment.contributions;
     content.value = segment.value;
     content.valueByte = segment.valueByte;
-    content.ownOfRank = segment.ownOfRank;
+    content.varies = segment.varies;
     shadow.assign(range.begin + segment.begin, range.begin + segment.end, {content, true, access, {}});
   }
 }

@@ -234,12 +234,13 @@ void takeFirst(RankMemory &memory, std::vector<OperandSegment> &segments, const 
                uint32_t communicator) {
   const bool isSlice =
       part.source().rank_stride() > 0 || plan::holdsWindow(memory.plan(), memory.bufferOf(part.source()));
+  const plan::AxisSet axes = plan::axesOf(memory.plan(), communicator);
   const uint32_t first = plan::Group(memory.plan(), communicator).first(memory.rank);
   const bool isOfRole = plan::roleOfRank(memory.plan(), first).name() == memory.role().name();
   for (OperandSegment &segment : segments)
     if (isSlice || !isOfRole || isShared(memory, segment, communicator))
       segment.value = Values::other;
-    else if (segment.ownOfRank)
+    else if (segment.varies - axes != segment.varies)
       segment.value = memory.values().ofFirstRank(segment.value);
 }
 
@@ -251,8 +252,10 @@ void requireOrder(const RankMemory &memory, const std::vector<Contribution> &add
     return;
   if (memory.plan().machine().device() == "cuda")
     memory.refuse("numerics", index, "sums over ranks in an order of NCCL's own, and the plan says bit-equal");
+  const plan::AxisSet batch = plan::batchAxes(memory.plan());
+  const bool joinsBatches = batch - plan::axesOf(memory.plan(), communicator) != batch;
   for (const Contribution &one : added)
-    if (one.microbatch != added.front().microbatch)
+    if (one.microbatch != added.front().microbatch && joinsBatches)
       memory.refuse("numerics", index,
                     "sums over ranks what is a sum of micro-batches " + std::to_string(added.front().microbatch) +
                         " and " + std::to_string(one.microbatch) +
@@ -261,8 +264,7 @@ void requireOrder(const RankMemory &memory, const std::vector<Contribution> &add
 
 /// What the sum over ranks along other axes than that of micro-batches is: of terms the value, and of anything else as
 /// many times as much. Of gradients it is that of each micro-batch's.
-void addUpTerms(RankMemory &memory, std::vector<OperandSegment> &segments, uint32_t communicator, size_t index) {
-  const plan::AxisSet axes = plan::axesOf(memory.plan(), communicator);
+void addUpTerms(RankMemory &memory, std::vector<OperandSegment> &segments, plan::AxisSet axes, size_t index) {
   Values &values = memory.values();
   bool areTerms = false;
   const auto sumOf = [&](uint32_t value) {
@@ -281,24 +283,26 @@ void addUpTerms(RankMemory &memory, std::vector<OperandSegment> &segments, uint3
   }
   if (areTerms && memory.plan().numerics() == "bit-equal")
     memory.refuse("numerics", index,
-                  "adds up terms over communicator " + memory.plan().communicators(int(communicator)).name() +
-                      ", in another order than one rank's sum, and the plan says bit-equal");
+                  "adds up terms over ranks, in another order than one rank's sum, and the plan says bit-equal");
 }
 
 /// What an all_reduce or reduce_scatter makes of its source, slice by slice.
 void sumOverRanks(RankMemory &memory, std::vector<OperandSegment> &segments, const proto::CollectivePart &part,
                   size_t index) {
   const proto::Command &command = *memory.instance(index).command;
-  const uint32_t communicator = command.collective().communicator();
-  if (!joinsDataRanks(memory.plan(), communicator))
-    return addUpTerms(memory, segments, communicator, index);
+  const plan::AxisSet axes = plan::axesOf(memory.plan(), command.collective().communicator());
+  const plan::AxisSet terms = axes - plan::batchAxes(memory.plan()), batch = axes - terms;
+  if (!terms.empty())
+    addUpTerms(memory, segments, terms, index);
+  if (!terms.empty() && batch.empty())
+    return;
   for (OperandSegment &segment : segments) {
     for (Contribution &one : segment.contributions) {
-      if (one.allRanks)
+      if (one.summed - batch != one.summed)
         memory.refuse("coverage", index,
                       "sums over the ranks what is such a sum already: micro-batch " + std::to_string(one.microbatch) +
                           " in " + memory.nameOf(part.source().buffer()));
-      one.allRanks = true;
+      one.summed = one.summed | batch;
     }
     requireOrder(memory, segment.contributions, index);
     segment.value = summedValue(memory, segment, command);
@@ -308,7 +312,7 @@ void sumOverRanks(RankMemory &memory, std::vector<OperandSegment> &segments, con
 /// Of a sum of terms along an axis other than that of micro-batches, each rank has a slice.
 void cutIntoSlices(RankMemory &memory, std::vector<OperandSegment> &segments, uint32_t communicator, uint64_t skip) {
   const std::optional<uint32_t> axis = onlyAxisOf(memory.plan(), communicator);
-  if (!axis || joinsDataRanks(memory.plan(), communicator))
+  if (!axis || plan::batchAxes(memory.plan()).contains(*axis))
     return;
   Values &values = memory.values();
   for (OperandSegment &segment : segments) {
@@ -343,7 +347,7 @@ void rememberWhole(RankMemory &memory, const proto::CollectivePart &part, size_t
   Scattered all{summands(memory, part.source(), 0, byteCount(part.source()), index), communicator};
   sumOverRanks(memory, all.whole, part, index);
   for (OperandSegment &segment : all.whole)
-    segment.ownOfRank &= !joinsDataRanks(memory.plan(), communicator);
+    segment.varies = segment.varies - plan::axesOf(memory.plan(), communicator);
   auto &scattered = memory.context.messages.scattered;
   const std::pair place(memory.context.index, part.target().buffer());
   if (part.accumulate()) {

@@ -16,42 +16,38 @@ bool draws(const proto::Command &command) {
   return kernel == kernels::kernel<"dropout">.name || kernel == kernels::kernel<"uniform">.name;
 }
 
-bool readsOwn(RankMemory &memory, const std::vector<Effect> &effects, uint64_t microbatch) {
-  return std::ranges::any_of(effects, [&](const Effect &effect) {
-    return effect.reads &&
-           std::ranges::any_of(memory.segmentsOf(*effect.operand, microbatch), &OperandSegment::ownOfRank);
-  });
-}
-
-void mark(std::vector<OperandSegment> &segments, bool ownOfRank) {
-  for (OperandSegment &segment : segments)
-    segment.ownOfRank = ownOfRank;
+/// The axes along which anything varies that the command reads.
+plan::AxisSet varyingReads(RankMemory &memory, const std::vector<Effect> &effects, uint64_t microbatch) {
+  plan::AxisSet axes;
+  for (const Effect &effect : effects)
+    if (effect.reads)
+      for (const OperandSegment &segment : memory.segmentsOf(*effect.operand, microbatch))
+        axes = axes | segment.varies;
+  return axes;
 }
 
 } // namespace
-
-bool joinsDataRanks(const proto::Plan &plan, uint32_t communicator) {
-  return plan::axesOf(plan, communicator) == plan::batchAxes(plan);
-}
 
 void distribute(RankMemory &memory, const std::vector<Effect> &effects,
                 std::vector<std::vector<OperandSegment>> &written, size_t index) {
   const Instance &instance = memory.instance(index);
   const proto::Command &command = *instance.command;
-  if (!memory.followsAll() || plan::batchRanks(memory.plan()) == 1)
+  const plan::AxisSet batch = plan::batchAxes(memory.plan());
+  if (!memory.followsAll() || batch.empty())
     return; // the first rank's run is what the others' are
-  if (command.has_kernel()) {
-    const bool own = draws(command) || readsOwn(memory, effects, instance.microbatch);
-    for (std::vector<OperandSegment> &segments : written)
-      mark(segments, own);
-  } else if (command.has_feed()) {
-    mark(written[0], true);
-  } else if (command.has_collective()) {
-    const bool own = !joinsDataRanks(memory.plan(), command.collective().communicator()) &&
-                     readsOwn(memory, effects, instance.microbatch);
-    for (std::vector<OperandSegment> &segments : written)
-      mark(segments, own);
-  } // a fill is alike everywhere; copies and messages bring what their source was
+  plan::AxisSet axes;
+  if (command.has_kernel())
+    axes = varyingReads(memory, effects, instance.microbatch) | (draws(command) ? batch : plan::AxisSet());
+  else if (command.has_feed())
+    axes = batch;
+  else if (command.has_collective())
+    axes = varyingReads(memory, effects, instance.microbatch) -
+           plan::axesOf(memory.plan(), command.collective().communicator());
+  else
+    return; // a fill is alike everywhere; copies and messages bring what their source was
+  for (std::vector<OperandSegment> &segments : written)
+    for (OperandSegment &segment : segments)
+      segment.varies = axes;
 }
 
 } // namespace ds::check

@@ -40,7 +40,7 @@ std::string wrongIn(const RankMemory &memory, const Piece &piece, const Content 
     return "holds elements of " + name + " " + absent;
   if (!memory.context.changes.isKnown() && change.how != StateChanges::Updated)
     return {}; // a plan by hand that says nothing of the rest
-  if (content.ownOfRank && !memory.context.changes.isOwnOfRank(piece.variable))
+  if (!memory.context.changes.varying(piece.variable).includes(content.varies))
     return "holds elements of " + name + " that are not the same on all ranks";
   if (change.how == StateChanges::Pending)
     if (const std::string why = whyNotPending(memory, content, piece.variable, piece.byte); !why.empty())

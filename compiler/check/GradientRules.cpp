@@ -1,7 +1,7 @@
 //===- GradientRules.cpp - gradients are complete, updates are made once --===//
 //
-// A byte of a gradient carries the list of its contributions: of which micro-batch, of this rank or of all ranks, and
-// which value of the reference program was added.
+// A byte of a gradient carries the list of its contributions: of which micro-batch, summed over
+// which axes, and which value of the reference program was added.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/check/GradientRules.h"
@@ -57,7 +57,7 @@ std::string checkMicrobatch(const RankMemory &memory, const OperandSegment &segm
 /// Why a sum is not the gradient of a whole step, or empty.
 std::string checkGradient(const RankMemory &memory, const OperandSegment &segment, const Expected &expected) {
   const proto::Training &training = memory.plan().training();
-  const bool several = training.train_batch_size() > training.micro_batch_size() * training.accumulation_steps();
+  const plan::AxisSet batch = plan::batchAxes(memory.plan());
   auto next = segment.contributions.begin(); // in the order of micro-batches
   for (uint64_t k = 0; k < training.accumulation_steps(); ++k) {
     const std::string number = "micro-batch " + std::to_string(k);
@@ -66,8 +66,11 @@ std::string checkGradient(const RankMemory &memory, const OperandSegment &segmen
     if (std::string why = checkMicrobatch(memory, segment, k, expected, /*whole=*/true); !why.empty())
       return why;
     for (; next != segment.contributions.end() && next->microbatch == k; ++next)
-      if (several && !next->allRanks)
+      if (!next->summed.includes(batch))
         return "holds " + number + " of this rank alone; it was not summed over the ranks";
+      else if (next->summed != batch)
+        return "holds " + number +
+               " summed over ranks that have the same samples, as many times as there are such ranks";
   }
   return {};
 }
@@ -230,7 +233,7 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
 void requireSummed(RankMemory &memory, const proto::Operand &gradient, size_t index) {
   for (const OperandSegment &segment : memory.segmentsOf(gradient, memory.instance(index).microbatch)) {
     for (const Contribution &one : segment.contributions)
-      if (plan::batchRanks(memory.plan()) > 1 && !one.allRanks)
+      if (!one.summed.includes(plan::batchAxes(memory.plan())))
         memory.refuse("coverage", index,
                       "squares a gradient that holds micro-batch " + std::to_string(one.microbatch) +
                           " of this rank alone; it was not summed over the ranks, or this rank added to the sum");
@@ -268,9 +271,9 @@ std::vector<OperandSegment> summands(RankMemory &memory, const proto::Operand &s
         continue;
       const uint32_t added = memory.values().placedAs(op.variables(0), memory.values().of(op.operands(0)));
       if (segment.value > Values::other && segment.value == added)
-        segment.contributions = {{instance.microbatch, false, added}};
+        segment.contributions = {{instance.microbatch, {}, added}};
       else if (memory.context.meaning.isPartOf(exact, added))
-        segment.contributions = {{instance.microbatch, false, exact}};
+        segment.contributions = {{instance.microbatch, {}, exact}};
     }
   }
   return segments;

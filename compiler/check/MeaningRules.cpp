@@ -41,7 +41,7 @@ void requireSum(RankMemory &memory, const proto::Command &command, std::span<con
       continue;
     if (!sums(collective))
       throw Mismatch{"it is no sum, but is said to be " + op.op()};
-    if (!joinsDataRanks(plan, collective.communicator()))
+    if (plan::axesOf(plan, collective.communicator()) != plan::batchAxes(plan))
       throw Mismatch{"it sums over the " + std::to_string(plan::Group(plan, collective.communicator()).size()) +
                      " ranks of communicator " + plan.communicators(int(collective.communicator())).name() +
                      ", not over those that have micro-batches of their own"};

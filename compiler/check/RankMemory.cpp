@@ -34,7 +34,7 @@ void RankMemory::setInitial(uint32_t index) {
     shadow.over(
         buffer.offset() + member.begin, buffer.offset() + member.end, [&](uint64_t, uint64_t, Segment &segment) {
           segment.content.value = values().variable(member.variable);
-          segment.content.ownOfRank = plan::batchRanks(plan()) > 1 && context.changes.isOwnOfRank(member.variable);
+          segment.content.varies = context.changes.varying(member.variable);
           segment.content.valueByte = member.firstByte;
         });
 }
@@ -70,7 +70,7 @@ std::vector<OperandSegment> RankMemory::segmentsOf(const proto::Operand &operand
     shadows_[range.arena].over(first, first + bytes, [&](uint64_t begin, uint64_t end, const Segment &segment) {
       const Content &content = segment.content;
       segments.push_back(
-          {begin - first, end - first, content.contributions, content.value, content.valueByte, content.ownOfRank});
+          {begin - first, end - first, content.contributions, content.value, content.valueByte, content.varies});
       // What the micro-batch before has made of it is what this one finds there.
       if (uint32_t &value = segments.back().value; carried && content.generation == microbatch && microbatch > 0)
         value = value == values().storedIn(bufferOf(operand).variable())

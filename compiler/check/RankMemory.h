@@ -37,8 +37,8 @@ struct OperandSegment {
   uint64_t begin, end;
   std::vector<Contribution> contributions = {};
   uint32_t value = Values::unknown;
-  uint64_t valueByte = 0; ///< where it begins in the value
-  bool ownOfRank = false; ///< not the same on all ranks (Distribution.h)
+  uint64_t valueByte = 0;    ///< where it begins in the value
+  plan::AxisSet varies = {}; ///< along these it is not the same on all ranks (Distribution.h)
 };
 
 /// Sums of gradients of all slices, of which each rank keeps its own.

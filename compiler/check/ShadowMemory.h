@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/IntervalMap.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,10 +17,10 @@ struct Access {
   size_t instance = 0;
 };
 
-/// A micro-batch whose gradients a sum holds, of this rank alone or of all ranks, and what value was added (Values).
+/// A micro-batch whose gradients a sum holds, and what value was added (Values).
 struct Contribution {
   uint64_t microbatch;
-  bool allRanks;
+  plan::AxisSet summed; ///< over the ranks of these axes; empty: of this rank alone
   uint32_t value;
   auto operator<=>(const Contribution &) const = default;
 };
@@ -35,7 +36,7 @@ struct Content {
   uint32_t buffer = UINT32_MAX;
   uint64_t generation = 0; ///< the micro-batch or call that the value belongs to, as its buffer's scope says
   std::vector<Contribution> contributions; ///< sorted; of what a gradient is the sum
-  bool ownOfRank = false;                  ///< not the same on all ranks (Distribution.h)
+  plan::AxisSet varies;                    ///< along these it is not the same on all ranks (Distribution.h)
   uint32_t value = 0;                      ///< of the reference program (Values)
   uint64_t valueByte = 0;                  ///< of that value, or of what was added, where this begins
   bool operator==(const Content &) const = default;

@@ -3,6 +3,7 @@
 
 #include "compiler/check/meaning/Delays.h"
 #include "compiler/check/meaning/Values.h"
+#include "runtime/plan/world/Mesh.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
@@ -33,8 +34,10 @@ public:
     uint32_t value = Values::unknown; ///< what lies there at the end
   };
   Change of(uint32_t variable) const;
-  /// Whether micro-batches change it, so that each rank has its own.
-  bool isOwnOfRank(uint32_t variable) const { return own_.contains(variable); }
+  /// The axes along which each rank has its own, because micro-batches change it.
+  plan::AxisSet varying(uint32_t variable) const {
+    return own_.contains(variable) ? plan::batchAxes(plan_) : plan::AxisSet();
+  }
   /// Whether the reference program, if the plan has one, changes anything that it names.
   bool isKnown() const { return known_; }
 

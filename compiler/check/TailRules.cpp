@@ -16,7 +16,7 @@ void requireThere(RankMemory &memory, const proto::Operand &asked, const std::st
     const std::string note = segment.written ? memory.placeOf(segment.writer.instance) + " wrote it" : "";
     if (content.kind == Content::Undefined || content.kind == Content::Reduced || content.buffer != asked.buffer())
       throw Refusal{"value", what + " is not there when the calls before the tail have ended", note};
-    if (content.ownOfRank)
+    if (!content.varies.empty())
       throw Refusal{"meaning", what + " is " + memory.values().name(content.value) + ", which each rank has its own of",
                     note};
   });

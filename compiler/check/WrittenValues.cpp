@@ -232,7 +232,7 @@ std::vector<OperandSegment> contributedTo(RankMemory &memory, const proto::Opera
     if (const Range other = memory.rangeOf(*effect.operand, microbatch); effect.reads && other == range)
       segments = memory.segmentsOf(target, microbatch);
   for (OperandSegment &segment : segments) {
-    add(segment.contributions, {microbatch, false, addedTo(memory, target, result, index)});
+    add(segment.contributions, {microbatch, {}, addedTo(memory, target, result, index)});
     segment.value = result.value;
     segment.valueByte = segment.begin;
   }

@@ -11,11 +11,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,14 +44,58 @@ Manifest::Kind kindOf(const ManifestFields &fields) {
   fields.refuse("kind", "is " + text + ", not parameter, optimizer, buffer or scalar");
 }
 
-std::vector<Manifest::Piece> piecesOf(const ManifestFields &list) {
-  std::vector<Manifest::Piece> pieces;
-  for (const ManifestFields &piece : list.elements())
-    pieces.push_back({piece.text("file"), piece.text("tensor"), piece.number("begin"), piece.number("end")});
-  return pieces;
+Manifest::Piece pieceOf(const ManifestFields &piece) {
+  return {piece.text("file"), piece.text("tensor"), piece.number("begin"), piece.number("end")};
 }
 
-Manifest::Variable variableOf(const ManifestFields &fields) {
+/// Format 1: those of data-parallel rank 0, and where the others have values of their own, theirs.
+void readVersions1(const ManifestFields &fields, Manifest::Variable &variable) {
+  for (const ManifestFields &piece : fields.list("pieces").elements())
+    variable.versions[0].push_back(pieceOf(piece));
+  if (!fields.has("other_data_ranks"))
+    return;
+  variable.varies = {"data"};
+  for (const ManifestFields &pieces : fields.list("other_data_ranks").elements()) {
+    variable.versions.emplace_back();
+    for (const ManifestFields &piece : pieces.elements())
+      variable.versions.back().push_back(pieceOf(piece));
+  }
+}
+
+/// The number of the version that a piece is of: of its rank's coordinates along the axes, the last one the fastest.
+uint64_t versionOf(const ManifestFields &piece, const Manifest::Variable &variable, const Manifest::Layout &layout) {
+  uint64_t version = 0;
+  for (const std::string &axis : variable.varies) {
+    const auto known = std::ranges::find(layout.axes, axis, &Manifest::Axis::name);
+    if (known == layout.axes.end())
+      piece.refuse("at", "says " + axis + ", which is no axis of the layout");
+    const uint64_t at = piece.object("at").number(axis.c_str());
+    if (at >= known->size)
+      piece.refuse("at", "is " + std::to_string(at) + " along " + axis + ", which has " + std::to_string(known->size) +
+                             " ranks");
+    version = version * known->size + at;
+  }
+  return version;
+}
+
+void readVersions(const ManifestFields &fields, const Manifest::Layout &layout, Manifest::Variable &variable) {
+  if (fields.has("placement"))
+    for (const ManifestFields &axis : fields.list("placement").elements()) {
+      if (const std::string how = axis.text("how"); how != "varies")
+        axis.refuse("how", "is " + how + ", not varies");
+      variable.varies.push_back(axis.text("axis"));
+    }
+  for (const ManifestFields &piece : fields.list("pieces").elements()) {
+    const uint64_t version = versionOf(piece, variable, layout);
+    if (version == variable.versions.size())
+      variable.versions.emplace_back();
+    else if (version + 1 != variable.versions.size())
+      piece.refuse("at", "is out of order, or leaves out a rank");
+    variable.versions.back().push_back(pieceOf(piece));
+  }
+}
+
+Manifest::Variable variableOf(const ManifestFields &fields, const Manifest::Layout &layout, uint64_t format) {
   Manifest::Variable variable{.name = fields.text("name"), .kind = kindOf(fields)};
   if (variable.kind == Manifest::Kind::Optimizer) {
     variable.of = fields.text("of");
@@ -62,10 +108,10 @@ Manifest::Variable variableOf(const ManifestFields &fields) {
   variable.dtype = fields.text("dtype");
   for (const uint64_t dim : fields.numbers("shape"))
     variable.shape.push_back(int64_t(dim));
-  variable.pieces = piecesOf(fields.list("pieces"));
-  if (fields.has("other_data_ranks"))
-    for (const ManifestFields &pieces : fields.list("other_data_ranks").elements())
-      variable.otherDataRanks.push_back(piecesOf(pieces));
+  if (format == 1)
+    readVersions1(fields, variable);
+  else
+    readVersions(fields, layout, variable);
   return variable;
 }
 
@@ -76,12 +122,17 @@ void readHistory(const ManifestFields &fields, Manifest &manifest) {
     manifest.set.push_back({change.number("step"), change.text("key"), change.json("value")});
 }
 
-void readContent(const ManifestFields &fields, Manifest &manifest) {
+void readContent(const ManifestFields &fields, uint64_t format, Manifest &manifest) {
   const ManifestFields layout = fields.object("layout");
   manifest.layout = {layout.number("ranks"), layout.number("data_parallel"), layout.number("stages"),
                      layout.number("zero")};
+  if (format == 1)
+    manifest.layout.axes = {{"data", manifest.layout.dataParallel}};
+  else
+    for (const ManifestFields &axis : layout.list("axes").elements())
+      manifest.layout.axes.push_back({axis.text("name"), axis.number("size")});
   for (const ManifestFields &variable : fields.list("variables").elements())
-    manifest.variables.push_back(variableOf(variable));
+    manifest.variables.push_back(variableOf(variable, manifest.layout, format));
   for (const ManifestFields &file : fields.list("files").elements())
     manifest.files.push_back({file.text("name"), file.number("bytes"), file.text("sha256")});
 }
@@ -101,14 +152,33 @@ void requireSeal(std::string_view text, const std::string &digest) {
                 hexOf(sha256(std::as_bytes(std::span(content)))) + ", it says " + digest);
 }
 
-Json jsonOf(const std::vector<Manifest::Piece> &pieces) {
+/// The coordinates of a version's ranks along the axes that it is of.
+Json coordinatesOf(uint64_t version, const Manifest::Variable &variable, const Manifest::Layout &layout) {
+  std::vector<std::pair<std::string, uint64_t>> at; // the fastest first
+  for (const std::string &axis : std::views::reverse(variable.varies)) {
+    const uint64_t size = std::ranges::find(layout.axes, axis, &Manifest::Axis::name)->size;
+    at.emplace_back(axis, version % size);
+    version /= size;
+  }
+  Json coordinates = Json::object();
+  for (const auto &[axis, coordinate] : std::views::reverse(at))
+    coordinates[axis] = coordinate;
+  return coordinates;
+}
+
+Json piecesOf(const Manifest::Variable &variable, const Manifest::Layout &layout) {
   Json list = Json::array();
-  for (const Manifest::Piece &piece : pieces)
-    list.push_back({{"file", piece.file}, {"tensor", piece.tensor}, {"begin", piece.begin}, {"end", piece.end}});
+  for (size_t version = 0; version < variable.versions.size(); ++version)
+    for (const Manifest::Piece &piece : variable.versions[version]) {
+      Json &json = list.emplace_back(Json::object());
+      if (!variable.varies.empty())
+        json["at"] = coordinatesOf(version, variable, layout);
+      json.update({{"file", piece.file}, {"tensor", piece.tensor}, {"begin", piece.begin}, {"end", piece.end}});
+    }
   return list;
 }
 
-Json jsonOf(const Manifest::Variable &variable) {
+Json jsonOf(const Manifest::Variable &variable, const Manifest::Layout &layout) {
   Json json = {{"name", variable.name}};
   for (const auto &[kind, name] : kindNames)
     if (variable.kind == kind)
@@ -123,12 +193,9 @@ Json jsonOf(const Manifest::Variable &variable) {
     json["persistent"] = variable.persistent;
   json["dtype"] = variable.dtype;
   json["shape"] = variable.shape;
-  json["pieces"] = jsonOf(variable.pieces);
-  if (!variable.otherDataRanks.empty()) {
-    json["other_data_ranks"] = Json::array();
-    for (const std::vector<Manifest::Piece> &pieces : variable.otherDataRanks)
-      json["other_data_ranks"].push_back(jsonOf(pieces));
-  }
+  for (const std::string &axis : variable.varies)
+    json["placement"].push_back({{"axis", axis}, {"how", "varies"}});
+  json["pieces"] = piecesOf(variable, layout);
   return json;
 }
 
@@ -148,8 +215,9 @@ Manifest parseManifest(std::string_view text) {
   if (!json.is_object())
     throw Error("it is no JSON object, so it is damaged or no checkpoint's manifest");
   const ManifestFields fields(json, "");
-  if (const uint64_t format = fields.number("format"); format != Manifest::formatVersion)
-    throw Error("its format is " + std::to_string(format) + ", but this ds-run reads format " +
+  const uint64_t format = fields.number("format");
+  if (format == 0 || format > Manifest::formatVersion)
+    throw Error("its format is " + std::to_string(format) + ", but this ds-run reads formats 1 to " +
                 std::to_string(Manifest::formatVersion) + "; use the ds-run that wrote it, or a newer one");
   const bool isSealed = fields.has("sha256");
   if (isSealed)
@@ -165,7 +233,7 @@ Manifest parseManifest(std::string_view text) {
                     .shuffle = fields.flag("shuffle"),
                     .isSealed = isSealed};
   readHistory(fields, manifest);
-  readContent(fields, manifest);
+  readContent(fields, format, manifest);
   checkManifest(manifest);
   return manifest;
 }
@@ -207,11 +275,14 @@ std::string manifestText(const Manifest &manifest) {
   json["layout"] = {{"ranks", layout.ranks},
                     {"data_parallel", layout.dataParallel},
                     {"stages", layout.stages},
-                    {"zero", layout.zero}};
+                    {"zero", layout.zero},
+                    {"axes", Json::array()}};
+  for (const Manifest::Axis &axis : layout.axes)
+    json["layout"]["axes"].push_back({{"name", axis.name}, {"size", axis.size}});
   for (const char *list : {"variables", "files"})
     json[list] = Json::array();
   for (const Manifest::Variable &variable : manifest.variables)
-    json["variables"].push_back(jsonOf(variable));
+    json["variables"].push_back(jsonOf(variable, layout));
   for (const Manifest::File &file : manifest.files)
     json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
   std::string content = json.dump(1, ' ', false, Json::error_handler_t::replace);

@@ -16,7 +16,7 @@
 namespace ds::runtime {
 
 struct Manifest {
-  static constexpr uint64_t formatVersion = 1; ///< the newest that is read, and the one that is written
+  static constexpr uint64_t formatVersion = 2; ///< the newest that is read, and the one that is written
 
   /// Elements [begin, end) of the flattened variable are the tensor `tensor` of `file`: one-dimensional, or in the
   /// variable's shape where it is all of them.
@@ -40,9 +40,10 @@ struct Manifest {
     bool persistent = true;                ///< whether a buffer belongs into exported weights
     std::string dtype = {};                ///< as safetensors name it: "F32"
     Shape shape = {};
-    std::vector<Piece> pieces = {}; ///< in order; they cover all elements once
-    /// Likewise, of data-parallel ranks 1, 2, ..., where each has its own values: running statistics. Else empty.
-    std::vector<std::vector<Piece>> otherDataRanks = {};
+    std::vector<std::string> varies = {}; ///< axes along which each rank has its own values: running statistics
+    /// The pieces of each version, in the order of the ranks' coordinates along those axes: one where it does not vary.
+    /// They stand in order and cover all elements once.
+    std::vector<std::vector<Piece>> versions = {{}};
   };
 
   struct DataFile {
@@ -57,8 +58,14 @@ struct Manifest {
     std::string key, value; ///< the value as JSON
   };
 
+  struct Axis {
+    std::string name;
+    uint64_t size = 1;
+  };
+
   struct Layout {
     uint64_t ranks = 1, dataParallel = 1, stages = 1, zero = 0;
+    std::vector<Axis> axes = {}; ///< of the mesh; of format 1, which knew no other, "data" alone
   };
 
   struct File {

@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/data/SafetensorsFile.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -64,12 +65,14 @@ void checkVariable(const Manifest::Variable &variable, const Manifest &manifest,
     throw Error("variable " + variable.name + " has dtype '" + variable.dtype + "', which is not known");
   if (!checkedElementCount(variable.shape))
     throw Error("variable " + variable.name + " has shape " + toString(variable.shape) + ", which is too large");
-  checkPieces(variable, variable.pieces, files);
-  for (const std::vector<Manifest::Piece> &pieces : variable.otherDataRanks)
+  for (const std::vector<Manifest::Piece> &pieces : variable.versions)
     checkPieces(variable, pieces, files);
-  if (!variable.otherDataRanks.empty() && variable.otherDataRanks.size() + 1 != manifest.layout.dataParallel)
-    throw Error("variable " + variable.name + " has values of " + std::to_string(variable.otherDataRanks.size() + 1) +
-                " data-parallel ranks, but the layout has " + std::to_string(manifest.layout.dataParallel));
+  uint64_t versions = 1;
+  for (const Manifest::Axis &axis : manifest.layout.axes)
+    versions *= std::ranges::count(variable.varies, axis.name) > 0 ? axis.size : 1;
+  if (variable.versions.size() != versions && elementsOf(variable) > 0) // of nothing there are no pieces
+    throw Error("variable " + variable.name + " has values of " + std::to_string(variable.versions.size()) +
+                " ranks, but along " + variable.varies.front() + " the layout has " + std::to_string(versions));
 }
 
 } // namespace

@@ -70,7 +70,7 @@ void SavedWeights::openCheckpoint() {
 void SavedWeights::add(const Manifest::Variable &variable) {
   const uint64_t elementBytes = safetensorsElementBytes(variable.dtype);
   std::vector<Piece> &pieces = pieces_[variable.name];
-  for (const Manifest::Piece &piece : variable.pieces) {
+  for (const Manifest::Piece &piece : variable.versions[0]) {
     const SafetensorsFile &file = open((std::filesystem::path(path_) / piece.file).string());
     const SafetensorsFile::Tensor *tensor = file.find(piece.tensor);
     const uint64_t bytes = (piece.end - piece.begin) * elementBytes;

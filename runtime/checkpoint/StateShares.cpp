@@ -113,11 +113,14 @@ public:
   StateShares share() {
     for (const uint32_t index : stateVariables(plan_)) {
       Manifest::Variable &described = shares_.variables.emplace_back(describe(plan_, index));
-      const std::vector<Coverings> &versions =
-          coveringsOf(plan::varyingAxes(plan_.world(), plan_.variables(int(index)).placement()));
-      described.pieces = assign(index, 0, versions[0][index]);
-      for (uint64_t version = 1; version < versions.size(); ++version)
-        described.otherDataRanks.push_back(assign(index, version, versions[version][index]));
+      const plan::AxisSet varying = plan::varyingAxes(plan_.world(), plan_.variables(int(index)).placement());
+      for (int axis = 0; axis < plan_.world().axes_size(); ++axis)
+        if (varying.contains(uint32_t(axis)))
+          described.varies.push_back(plan_.world().axes(axis).name());
+      const std::vector<Coverings> &versions = coveringsOf(varying);
+      described.versions.clear();
+      for (uint64_t version = 0; version < versions.size(); ++version)
+        described.versions.push_back(assign(index, version, versions[version][index]));
     }
     for (uint32_t rank = 0; rank < shares_.parts.size(); ++rank)
       shares_.parts[rank] = inOrderOfWrites(plan_, rank, std::move(shares_.parts[rank]));

@@ -29,9 +29,7 @@ namespace {
 
 /// Of a version; those of the first where the checkpoint has no such version.
 std::span<const Manifest::Piece> piecesOf(const Manifest::Variable &variable, uint64_t version) {
-  if (version == 0 || version > variable.otherDataRanks.size())
-    return variable.pieces;
-  return variable.otherDataRanks[version - 1];
+  return variable.versions[version < variable.versions.size() ? version : 0];
 }
 
 } // namespace

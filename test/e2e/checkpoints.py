@@ -67,6 +67,8 @@ def state_of(checkpoint):
     for variable in manifest_of(checkpoint)["variables"]:
         parts = []
         for piece in variable["pieces"]:
+            if any(piece.get("at", {}).values()):
+                continue  # another rank's own values
             if piece["file"] not in files:
                 files[piece["file"]] = safe_open(checkpoint / piece["file"], "np")
             parts.append(files[piece["file"]].get_tensor(piece["tensor"]).reshape(-1))

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from checkpoints import LAYOUTS, ONE, STEPS, digest_of, losses_of, manifest_of, name_of, runs, state_of  # noqa: F401
+from conftest import REPOSITORY
 from pipeline_trainer import Cut
 from safetensors import safe_open
 
@@ -209,3 +210,40 @@ def test_set_changes_data_and_refuses_structure(runs):  # noqa: F811
                          ("optimizer.params.lr=fast", "fast is no number"), ("gradient_clipping=0", "is not a number above 0"),
                          ("optimizer.params.lr", "has no value")):
         assert reason in runs.run(MODEL, ONE, "--resume", folder, "--set", flag, steps=4, code=1).errors
+
+
+def test_a_checkpoint_of_format_1_resumes(tools, tmp_path):
+    """An older ds-run wrote it, of two data-parallel ranks with statistics of their own. The same state in today's format goes on with the same bits."""
+    old, plan = REPOSITORY / "test" / "data" / "checkpoint_format_1", tmp_path / "m.dsplan"
+    tools("ds-opt", "compile", old / "model.onnx", "--attach-loss", "classification", "--batch-norm", "train", "--config", old / "config.json", "--ranks", 2,
+          "-o", plan)
+
+    def resumed(name, edit):
+        folder = tmp_path / name
+        shutil.copytree(old / "saved", folder)
+        manifest = manifest_of(folder / "global_step2")
+        edit(manifest)
+        (folder / "global_step2" / "manifest.json").write_text(json.dumps(manifest))  # without the SHA-256 of its text
+        tools("ds-run", plan, "-n", 2, "--data", old / "data.safetensors", "--steps", 4, "--resume", folder, "--save", tmp_path / f"{name} again", "--quiet")
+        return [(tmp_path / f"{name} again" / "global_step4" / f"rank-0000{rank}.safetensors").read_bytes() for rank in range(2)]
+
+    def as_format_2(manifest):
+        manifest["format"] = 2
+        manifest["layout"]["axes"] = [{"name": "data", "size": 2}]
+        for variable in manifest["variables"]:
+            if "other_data_ranks" in variable:
+                variable["placement"] = [{"axis": "data", "how": "varies"}]
+                pieces = [variable["pieces"], *variable.pop("other_data_ranks")]
+                variable["pieces"] = [{"at": {"data": rank}, **piece} for rank in range(2) for piece in pieces[rank]]
+
+    def of_rank_0_alone(manifest):
+        for variable in manifest["variables"]:
+            variable.pop("other_data_ranks", None)
+
+    older = resumed("older", lambda manifest: manifest.pop("sha256"))
+    assert older == resumed("newer", lambda manifest: (manifest.pop("sha256"), as_format_2(manifest)))
+    assert older != resumed("alike", lambda manifest: (manifest.pop("sha256"), of_rank_0_alone(manifest)))
+    tools("ds-run", plan, "-n", 2, "--data", old / "data.safetensors", "--steps", 4, "--resume", old / "saved", "--save", tmp_path / "again", "--quiet")
+    assert older == [(tmp_path / "again" / "global_step4" / f"rank-0000{rank}.safetensors").read_bytes() for rank in range(2)]
+    means = next(v for v in manifest_of(tmp_path / "again" / "global_step4")["variables"] if v["name"] == "norm.running_mean")
+    assert means["placement"] == [{"axis": "data", "how": "varies"}] and [piece["at"] for piece in means["pieces"]] == [{"data": 0}, {"data": 1}]

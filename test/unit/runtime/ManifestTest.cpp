@@ -4,6 +4,7 @@
 #include "test/unit/runtime/Files.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <cstddef>
 #include <string>
@@ -26,33 +27,34 @@ Manifest example() {
                     .shuffle = true};
   manifest.data = {{"text.safetensors", 4096, "0123456789abcdef"}};
   manifest.set = {{200, "optimizer.params.lr", "0.001"}};
-  manifest.layout = {.ranks = 2, .dataParallel = 2, .stages = 1, .zero = 3};
-  manifest.variables = {
-      {.name = "wte.weight",
-       .aliases = {"lm_head.weight"},
-       .dtype = "F32",
-       .shape = {4, 3},
-       .pieces = {{"rank-00000.safetensors", "wte.weight@0", 0, 7}, {"rank-00001.safetensors", "wte.weight@7", 7, 12}}},
-      {.name = "wte.weight::exp_avg",
-       .kind = Manifest::Kind::Optimizer,
-       .of = "wte.weight",
-       .slot = "exp_avg",
-       .dtype = "F32",
-       .shape = {4, 3},
-       .pieces = {{"rank-00000.safetensors", "wte.weight::exp_avg", 0, 12}}},
-      {.name = "running_mean",
-       .kind = Manifest::Kind::Buffer,
-       .persistent = false,
-       .dtype = "F32",
-       .shape = {3},
-       .pieces = {{"rank-00000.safetensors", "running_mean", 0, 3}},
-       .otherDataRanks = {{{"rank-00001.safetensors", "running_mean", 0, 3}}}},
-      {.name = "step",
-       .kind = Manifest::Kind::Scalar,
-       .dtype = "F64",
-       .shape = {},
-       .pieces = {{"rank-00001.safetensors", "step", 0, 1}}},
-      {.name = "nothing", .kind = Manifest::Kind::Buffer, .dtype = "I64", .shape = {0, 5}}};
+  manifest.layout = {.ranks = 2, .dataParallel = 2, .stages = 1, .zero = 3, .axes = {{"pipe", 1}, {"data", 2}}};
+  manifest.variables = {{.name = "wte.weight",
+                         .aliases = {"lm_head.weight"},
+                         .dtype = "F32",
+                         .shape = {4, 3},
+                         .versions = {{{"rank-00000.safetensors", "wte.weight@0", 0, 7},
+                                       {"rank-00001.safetensors", "wte.weight@7", 7, 12}}}},
+                        {.name = "wte.weight::exp_avg",
+                         .kind = Manifest::Kind::Optimizer,
+                         .of = "wte.weight",
+                         .slot = "exp_avg",
+                         .dtype = "F32",
+                         .shape = {4, 3},
+                         .versions = {{{"rank-00000.safetensors", "wte.weight::exp_avg", 0, 12}}}},
+                        {.name = "running_mean",
+                         .kind = Manifest::Kind::Buffer,
+                         .persistent = false,
+                         .dtype = "F32",
+                         .shape = {3},
+                         .varies = {"data"},
+                         .versions = {{{"rank-00000.safetensors", "running_mean", 0, 3}},
+                                      {{"rank-00001.safetensors", "running_mean", 0, 3}}}},
+                        {.name = "step",
+                         .kind = Manifest::Kind::Scalar,
+                         .dtype = "F64",
+                         .shape = {},
+                         .versions = {{{"rank-00001.safetensors", "step", 0, 1}}}},
+                        {.name = "nothing", .kind = Manifest::Kind::Buffer, .dtype = "I64", .shape = {0, 5}}};
   manifest.files = {{"rank-00000.safetensors", 200, std::string(64, '0')},
                     {"rank-00001.safetensors", 150, std::string(64, 'f')}};
   return manifest;
@@ -88,8 +90,8 @@ TEST(ManifestTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(manifest.layout.zero, 3U);
   ASSERT_NE(manifest.find("running_mean"), nullptr);
   EXPECT_FALSE(manifest.find("running_mean")->persistent);
-  EXPECT_EQ(manifest.find("running_mean")->otherDataRanks[0][0].file, "rank-00001.safetensors");
-  EXPECT_EQ(manifest.find("wte.weight")->pieces[1].end, 12U);
+  EXPECT_EQ(manifest.find("running_mean")->versions[1][0].file, "rank-00001.safetensors");
+  EXPECT_EQ(manifest.find("wte.weight")->versions[0][1].end, 12U);
   EXPECT_EQ(manifest.find("wte.weight::exp_avg")->of, "wte.weight");
   EXPECT_EQ(manifest.find("lm_head.weight"), nullptr);
 }
@@ -121,6 +123,23 @@ TEST(ManifestTest, AnUnsealedOneIsReadAndChecked) {
             "its samples (18446744073709551615) is more than any run reaches (4611686018427387904)");
 }
 
+/// Format 1 knew the data axis alone.
+TEST(ManifestTest, AnOlderFormatIsRead) {
+  const auto json = nlohmann::ordered_json::parse(unsealed(manifestText(example())));
+  auto older = json;
+  older["format"] = 1;
+  older["layout"].erase("axes");
+  auto &mean = older["variables"][2];
+  mean.erase("placement");
+  mean["other_data_ranks"] = {nlohmann::ordered_json::array({mean["pieces"][1]})};
+  mean["pieces"].erase(1);
+  Manifest expected = example();
+  expected.layout.axes = {{"data", 2}};
+  EXPECT_EQ(manifestText(parseManifest(older.dump())), manifestText(expected));
+  older["layout"]["data_parallel"] = 3;
+  EXPECT_EQ(refusal(older.dump()), "variable running_mean has values of 2 ranks, but along data the layout has 3");
+}
+
 TEST(ManifestTest, KeysStandInTheOrderOfTheFormat) {
   const std::string text = manifestText(example());
   size_t last = 0;
@@ -137,8 +156,8 @@ TEST(ManifestTest, EveryDamageIsOneSentence) {
   EXPECT_EQ(refusal("{"), "it is no JSON object, so it is damaged or no checkpoint's manifest");
   EXPECT_EQ(refusal("[1]"), "it is no JSON object, so it is damaged or no checkpoint's manifest");
   EXPECT_EQ(refusal("{}"), "format is missing");
-  EXPECT_EQ(refusal(edited("\"format\": 1", "\"format\": 2")),
-            "its format is 2, but this ds-run reads format 1; use the ds-run that wrote it, or a newer one");
+  EXPECT_EQ(refusal(edited("\"format\": 2", "\"format\": 3")),
+            "its format is 3, but this ds-run reads formats 1 to 2; use the ds-run that wrote it, or a newer one");
   EXPECT_EQ(refusal(edited("\"step\": 300", "\"step\": -3")), "step is not a whole number");
   EXPECT_EQ(refusal(edited("\"shuffle\": true", "\"shuffle\": 1")), "shuffle is not true or false");
   EXPECT_EQ(refusal(edited("\"kind\": \"scalar\"", "\"kind\": \"tensor\"")),
@@ -152,8 +171,17 @@ TEST(ManifestTest, EveryDamageIsOneSentence) {
   EXPECT_EQ(refusal(edited("\"name\": \"nothing\"", "\"name\": \"step\"")), "its variable step stands twice");
   EXPECT_EQ(refusal(edited("\"of\": \"wte.weight\"", "\"of\": \"wpe.weight\"")),
             "variable wte.weight::exp_avg is state of wpe.weight, which is none of its parameters");
-  EXPECT_EQ(refusal(edited("\"data_parallel\": 2", "\"data_parallel\": 3")),
-            "variable running_mean has values of 2 data-parallel ranks, but the layout has 3");
+  EXPECT_EQ(refusal(edited("\"size\": 2", "\"size\": 3")),
+            "variable running_mean has values of 2 ranks, but along data the layout has 3");
+  EXPECT_EQ(refusal(edited("\"size\": 2", "\"size\": 1")),
+            "variables[2].pieces[1].at is 1 along data, which has 1 ranks");
+  EXPECT_EQ(refusal(edited("\"name\": \"data\"", "\"name\": \"tensor\"")),
+            "variables[2].pieces[0].at says data, which is no axis of the layout");
+  EXPECT_EQ(refusal(edited("\"data\": 1\n", "\"data\": 0\n")),
+            "the pieces of variable running_mean do not follow each other: elements 0 to 3 come where 3 is next");
+  EXPECT_EQ(refusal(edited("\"data\": 0\n", "\"data\": 1\n")),
+            "the pieces of variable running_mean have 0 elements, but shape [3] has 3");
+  EXPECT_EQ(refusal(edited("\"varies\"", "\"whole\"")), "variables[2].placement[0].how is whole, not varies");
   EXPECT_EQ(refusal(edited(std::string(64, 'f'), "f00")),
             "the sha256 of its file rank-00001.safetensors is not 64 hexadecimal digits");
   EXPECT_EQ(refusal(edited("\"file\": \"rank-00000.safetensors\"", "\"file\": \"other\"")),
