@@ -128,7 +128,7 @@ Facts configFacts(const Plan &plan) {
   return facts;
 }
 
-/// "whole on every rank", "slices of bucket zero.0 over 4 ranks", "elements 0 to 99 of 200".
+/// "whole on every rank", "slices of bucket zero.0 over 4 ranks", "100 of 200 elements on every rank".
 std::string holding(const Plan &plan, const Buffer &buffer) {
   if (buffer.has_bucket()) {
     const plan::proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
@@ -137,11 +137,9 @@ std::string holding(const Plan &plan, const Buffer &buffer) {
                ? "whole in bucket " + bucket.name() + " on every rank"
                : "slices of bucket " + bucket.name() + " over " + plural(bucket.elements() / kept, "rank");
   }
-  const plan::Held held = plan::heldTogether(plan, buffer).front();
-  const uint64_t count = plan::elementsOf(plan.variables(int(held.variable)));
-  if (held.count == count)
-    return "whole on every rank";
-  return "elements " + grouped(held.first) + " to " + grouped(held.first + held.count - 1) + " of " + grouped(count);
+  const uint64_t kept = plan::heldIn(plan, buffer, 0).front().count; // as many as on any other rank
+  const uint64_t count = plan::elementsOf(plan.variables(int(buffer.variable())));
+  return kept == count ? "whole on every rank" : grouped(kept) + " of " + grouped(count) + " elements on every rank";
 }
 
 Facts ownershipFacts(const Plan &plan) {

@@ -458,7 +458,8 @@ def weight_said_to_vary(plan):
 
 
 def windows_of_half(plan):
-    next(bucket for bucket in plan.buckets if bucket.placement.HasField("window")).placement.window.count //= 2
+    held = [plan.buckets[buffer.bucket] for buffer in plan.roles[0].buffers if buffer.HasField("bucket")]
+    next(bucket for bucket in held if bucket.placement.HasField("window")).placement.window.count //= 2
 
 
 def samples_for_all(plan):

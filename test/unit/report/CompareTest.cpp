@@ -61,13 +61,14 @@ TEST(Compare, NamesConfigurationKeysByTheirPath) {
 
 TEST(Compare, NamesWhoOwnsAParameter) {
   Plan before = smallPlan(), after = smallPlan();
-  plan::proto::Buffer &weights = *after.mutable_roles(0)->mutable_buffers(0);
-  weights.set_bytes(weights.bytes() / 2);
+  after.add_communicators();
+  plan::proto::Variable &weights = *after.mutable_variables(int(after.roles(0).buffers(0).variable()));
+  weights.mutable_placement()->mutable_window()->set_count(128);
   const std::vector<Change> changes = compare(before, after);
   ASSERT_FALSE(changes.empty());
   EXPECT_EQ(changes[0].section, "ownership");
   EXPECT_EQ(changes[0].before, "whole on every rank");
-  EXPECT_EQ(changes[0].after.substr(0, 13), "elements 0 to");
+  EXPECT_EQ(changes[0].after, "128 of 256 elements on every rank");
 }
 
 TEST(Compare, JsonHasEveryChange) {

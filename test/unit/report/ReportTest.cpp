@@ -79,6 +79,13 @@ plan::proto::Plan manyRanks() {
     axis.set_name(name);
     axis.set_size(size);
   }
+  plan::proto::Input &input = *plan.add_inputs();
+  input.set_name("x");
+  input.set_dtype(plan::proto::DTYPE_F32);
+  input.add_shape(int64_t(plan.training().micro_batch_size()));
+  plan::proto::AxisPlacement &data = *input.mutable_placement()->add_axes();
+  data.set_axis(1);
+  data.set_varies(true);
   plan.mutable_training()->set_train_batch_size(16 * 16);
   plan.mutable_roles(0)->set_ranks(1, 15);
   plan::proto::Role &second = *plan.add_roles();
