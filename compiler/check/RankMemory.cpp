@@ -31,12 +31,12 @@ void RankMemory::setInitial(uint32_t index) {
   ShadowMemory &shadow = shadows_[buffer.arena()];
   shadow.assign(buffer.offset(), buffer.offset() + buffer.bytes(), {content});
   for (const Member &member : Layout(plan(), buffer, rank).within(0, buffer.bytes()))
-    shadow.over(
-        buffer.offset() + member.begin, buffer.offset() + member.end, [&](uint64_t, uint64_t, Segment &segment) {
-          segment.content.value = values().variable(member.variable);
-          segment.content.varies = context.changes.varying(member.variable);
-          segment.content.valueByte = member.firstByte;
-        });
+    shadow.over(buffer.offset() + member.begin, buffer.offset() + member.end,
+                [&](uint64_t, uint64_t, Segment &segment) {
+                  segment.content.value = values().variable(member.variable);
+                  segment.content.varies = context.changes.varying(member.variable);
+                  segment.content.valueByte = member.firstByte;
+                });
 }
 
 uint64_t RankMemory::offsetIn(const proto::Operand &operand) const {

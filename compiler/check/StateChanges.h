@@ -3,8 +3,8 @@
 
 #include "compiler/check/meaning/Delays.h"
 #include "compiler/check/meaning/Values.h"
-#include "runtime/plan/world/Mesh.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <cstdint>
 #include <map>
