@@ -20,9 +20,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ds::check {
@@ -166,7 +168,28 @@ void checkPlacement(const proto::Plan &plan, const proto::Variable &variable, bo
     throw Refusal{"meaning", name + ": its placement is not that of " + parameter.name() + ", which is updated by it"};
 }
 
+/// What of a variable and of all that belongs to its parameter ranks share out, they share out alike: an update finds
+/// the same elements of each, on every rank.
+void checkWindows(const proto::Plan &plan) {
+  std::map<uint32_t, std::pair<uint32_t, plan::AxisSet>> known; // by parameter: a bucket of its own, and its axes
+  for (int b = 0; b < plan.buckets_size(); ++b) {
+    const proto::Bucket &bucket = plan.buckets(b);
+    if (!bucket.placement().has_window())
+      continue;
+    const plan::AxisSet axes = plan::axesOf(plan, bucket.placement().window().communicator());
+    for (const proto::BucketMember &member : bucket.members()) {
+      const proto::Variable &variable = plan.variables(int(member.variable()));
+      const uint32_t parameter = variable.has_of() ? variable.of() : member.variable();
+      if (const auto &[first, own] = known.try_emplace(parameter, uint32_t(b), axes).first->second; own != axes)
+        throw Refusal{"coverage", "bucket " + bucket.name() + ": ranks share out " + variable.name() +
+                                      " along other axes than bucket " + plan.buckets(int(first)).name() +
+                                      " has of the same parameter"};
+    }
+  }
+}
+
 void checkPlacements(const proto::Plan &plan) {
+  checkWindows(plan);
   if (plan.reference().ops_size() == 0)
     return;
   const std::set<uint32_t> own = changedByMicrobatches(plan);

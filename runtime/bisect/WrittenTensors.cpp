@@ -98,9 +98,15 @@ private:
     for (const proto::Bucket &bucket : plan_.buckets())
       if (bucket.elements() == group.size() * count)
         for (const plan::Held &held : plan::membersWithin(plan_, bucket, begin, count))
-          if (const auto key = keyOf(held.variable)) // the sum may be of another type than the bucket
-            tensors.push_back({*key, held.first, held.count, elementsOf(plan_.variables(int(held.variable))),
-                               held.byte / bytesOf(bucket.dtype()) * bytesOf(target.dtype())});
+          if (const auto key = keyOf(held.variable)) {
+            const proto::Variable &variable = plan_.variables(int(held.variable));
+            uint64_t element = held.byte / bytesOf(bucket.dtype()); // the sum may be of another type than the bucket
+            for (const plan::Run &run :
+                 plan::wholeElements(plan_, variable, observed_.position.rank, held.first, held.count)) {
+              tensors.push_back({*key, run.first, run.count, elementsOf(variable), element * bytesOf(target.dtype())});
+              element += run.count;
+            }
+          }
     return tensors;
   }
 

@@ -8,6 +8,7 @@
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Placement.h"
 #include "runtime/session/LocalRanks.h"
 
 #include <algorithm>
@@ -23,8 +24,12 @@
 namespace ds::runtime {
 namespace {
 
-bool isSameEverywhere(const plan::proto::Variable &variable) {
-  return variable.kind() != plan::proto::Variable::BUFFER && variable.kind() != plan::proto::Variable::GRADIENT;
+/// What ranks that hold it have alike: elements [first, first + count) of one version of a variable.
+using Alike = std::tuple<uint32_t, uint64_t, uint64_t, uint64_t>;
+
+Alike alikeOf(const plan::proto::Plan &plan, const HeldPart &part, uint32_t rank) {
+  const plan::proto::Variable &variable = plan.variables(int(part.variable));
+  return {part.variable, plan::versionOf(plan, variable, rank), part.first, part.count};
 }
 
 } // namespace
@@ -32,16 +37,16 @@ bool isSameEverywhere(const plan::proto::Variable &variable) {
 ReplicaDigests::ReplicaDigests(const plan::proto::Plan &plan, const LocalRanks &ranks, Transport &transport)
     : plan_(plan), ranks_(ranks), transport_(transport), held_(transport.ranks()), digests_(transport.ranks()),
       piece_((uint64_t(1) << 20) / sizeof(uint64_t)) {
-  std::map<std::tuple<uint32_t, uint64_t, uint64_t>, Replicated> all;
+  std::map<Alike, Replicated> all;
   std::vector<std::vector<HeldPart>> parts;
   for (uint32_t rank = 0; rank < transport.ranks(); ++rank)
     for (const HeldPart &part : parts.emplace_back(heldParts(plan, rank)))
-      if (isSameEverywhere(plan.variables(int(part.variable)))) {
-        Replicated &replicated = all[{part.variable, part.first, part.count}];
+      if (plan.variables(int(part.variable)).kind() != plan::proto::Variable::GRADIENT) {
+        Replicated &replicated = all[alikeOf(plan, part, rank)];
         replicated = {part.variable, part.first, part.count, std::move(replicated.ranks)};
         replicated.ranks.push_back(rank);
       }
-  std::map<std::tuple<uint32_t, uint64_t, uint64_t>, size_t> numbers;
+  std::map<Alike, size_t> numbers;
   for (auto &[key, replicated] : all)
     if (replicated.ranks.size() > 1) {
       numbers[key] = replicated_.size();
@@ -49,7 +54,7 @@ ReplicaDigests::ReplicaDigests(const plan::proto::Plan &plan, const LocalRanks &
     }
   for (uint32_t rank = 0; rank < transport.ranks(); ++rank) {
     for (const HeldPart &part : parts[rank])
-      if (const auto number = numbers.find({part.variable, part.first, part.count}); number != numbers.end())
+      if (const auto number = numbers.find(alikeOf(plan, part, rank)); number != numbers.end())
         held_[rank].push_back({number->second, part});
     digests_[rank].resize(held_[rank].size());
   }

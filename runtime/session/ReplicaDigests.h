@@ -14,9 +14,9 @@
 
 namespace ds::runtime {
 
-/// Compares what several ranks hold of the same variable: parameters, optimizer state and constants, not running
-/// statistics, which differ from rank to rank, nor gradients. A digest is the sum of the 64-bit words, so that one bit
-/// that differs is always seen.
+/// Compares what several ranks hold of the same variable: parameters, optimizer state, constants and buffers, but no
+/// gradients. Ranks that a variable varies along, as running statistics do, have versions of their own. A digest is the
+/// sum of the 64-bit words, so that one bit that differs is always seen.
 class ReplicaDigests {
 public:
   /// All outlive it.

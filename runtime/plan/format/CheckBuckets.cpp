@@ -21,6 +21,18 @@ void checkCommunicator(const proto::Plan &plan, const proto::Communicator &commu
   }
 }
 
+/// Windows of a bucket make its members' pieces whole, so ranks that share them out have the same piece.
+void checkAcross(const proto::Plan &plan, const proto::Bucket &bucket, const proto::Variable &variable,
+                 const std::string &place) {
+  if (!bucket.placement().has_window())
+    return;
+  const AxisSet axes = axesOf(plan, bucket.placement().window().communicator());
+  for (const proto::AxisPlacement &along : variable.placement().axes())
+    if (axes.contains(along.axis()))
+      refuse(place, "the bucket's windows go over axis " + plan.world().axes(int(along.axis())).name() +
+                        ", along which ranks have other pieces of variable " + variable.name());
+}
+
 /// Members follow one another, apart, within the bucket.
 void checkMembers(const proto::Plan &plan, const proto::Bucket &bucket, const std::string &place) {
   uint64_t end = 0;
@@ -32,8 +44,7 @@ void checkMembers(const proto::Plan &plan, const proto::Bucket &bucket, const st
     if (variable.dtype() != bucket.dtype())
       refuse(here, "variable " + variable.name() + " is " + std::string(name(DType(variable.dtype()))) +
                        ", but the bucket is " + std::string(name(DType(bucket.dtype()))));
-    if (variable.placement().has_window())
-      refuse(here, "variable " + variable.name() + " has a window of its own, but a bucket holds whole pieces");
+    checkAcross(plan, bucket, variable, here);
     const uint64_t elements = pieceElements(variable);
     if (member.element() < end || elements > bucket.elements() || member.element() > bucket.elements() - elements)
       refuse(here, std::to_string(elements) + " elements of variable " + variable.name() + " at " +

@@ -95,17 +95,29 @@ void checkComputed(const proto::Plan &plan, const proto::Role &role, const proto
   (onHost ? checkHostOperand : checkOperand)(plan, role, operand, place);
 }
 
-/// Steps stay small, so that a kernel's own check sees what a rank adds of them.
-void checkSteps(const proto::Plan &plan, const proto::Integers &integers, const proto::RankSteps &steps,
-                const std::string &place) {
+/// Ranks say by steps where their part begins, and by nothing else. Steps stay small, so that no sum of them wraps.
+void checkSteps(const proto::Plan &plan, const proto::Attribute &attribute, const std::string &place) {
   constexpr int64_t most = int64_t(1) << 40;
-  checkIndex(steps.communicator(), plan.communicators_size(), "communicator", place);
-  if (steps.values_size() != integers.values_size())
-    refuse(place, "ranks add " + std::to_string(steps.values_size()) + " steps to " +
-                      std::to_string(integers.values_size()) + " numbers; it must be one to each");
-  const auto isSmall = [](int64_t value) { return value >= 0 && value <= most; };
-  if (!std::ranges::all_of(steps.values(), isSmall) || !std::ranges::all_of(integers.values(), isSmall))
-    refuse(place, "steps, and numbers to which ranks add them, must be 0 to " + std::to_string(most));
+  const auto areSmall = [](const auto &values) {
+    return std::ranges::all_of(values, [](int64_t value) { return value >= 0 && value <= most; });
+  };
+  const proto::Integers &integers = attribute.integers();
+  if (attribute.name() != "first")
+    refuse(place, "ranks add steps to it, but they may only to where a part begins, \"first\"");
+  for (int i = 0; i < integers.rank_steps_size(); ++i) {
+    const proto::RankSteps &steps = integers.rank_steps(i);
+    checkIndex(steps.communicator(), plan.communicators_size(), "communicator", place);
+    if (i > 0 && steps.communicator() <= integers.rank_steps(i - 1).communicator())
+      refuse(place, "its steps are not in the order of communicators, one for each");
+    if (steps.values_size() != integers.values_size())
+      refuse(place, "ranks add " + std::to_string(steps.values_size()) + " steps to " +
+                        std::to_string(integers.values_size()) + " numbers; it must be one to each");
+    if (!areSmall(steps.values()) || !areSmall(integers.values()))
+      refuse(place, "steps, and numbers to which ranks add them, must be 0 to " + std::to_string(most));
+  }
+  if (integers.rank_steps_size() > plan.world().axes_size())
+    refuse(place, "it has steps over " + std::to_string(integers.rank_steps_size()) + " communicators, more than the " +
+                      std::to_string(plan.world().axes_size()) + " axes of the mesh");
 }
 
 void checkKernel(const proto::Plan &plan, const proto::Role &role, const proto::Command &command,
@@ -132,8 +144,8 @@ void checkKernel(const proto::Plan &plan, const proto::Role &role, const proto::
     checkAttribute(attribute, place);
     if (!names.insert(attribute.name()).second)
       refuse(place, "it has two attributes " + attribute.name());
-    for (const proto::RankSteps &steps : attribute.integers().rank_steps())
-      checkSteps(plan, attribute.integers(), steps, place + ", attribute " + attribute.name());
+    if (!attribute.integers().rank_steps().empty())
+      checkSteps(plan, attribute, place + ", attribute " + attribute.name());
   }
 }
 

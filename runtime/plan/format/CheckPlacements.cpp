@@ -53,7 +53,7 @@ void checkShard(const proto::Shard &shard, uint64_t ranks, const Sizes &sizes, c
   for (const auto &[first, last] : ranges) {
     if (first != end)
       refuse(place, "elements " + std::to_string(std::min(first, end)) + " to " +
-                        std::to_string(std::max(first, end) - 1) + " of dimension " +
+                        std::to_string((first > end ? first : std::min(end, last)) - 1) + " of dimension " +
                         std::to_string(shard.dimension()) +
                         (first > end ? " belong to no part" : " belong to two parts"));
     end = last;
@@ -84,6 +84,8 @@ void checkAxes(const proto::Plan &plan, const proto::Placement &placement, Sizes
     const proto::AxisPlacement &axis = placement.axes(i);
     checkIndex(axis.axis(), plan.world().axes_size(), "axis", place);
     const std::string name = axisName(plan, axis.axis());
+    if (plan.world().axes(int(axis.axis())).size() == 1)
+      refuse(place, "it names axis " + name + ", which has one rank: there is nothing to say along it");
     if (i > 0 && axis.axis() <= placement.axes(i - 1).axis())
       refuse(place, "it names axis " + name +
                         (axis.axis() == placement.axes(i - 1).axis() ? " twice" : " behind a later one of the mesh"));
@@ -93,6 +95,21 @@ void checkAxes(const proto::Plan &plan, const proto::Placement &placement, Sizes
   }
 }
 
+/// A piece of few runs is moved and saved in as many parts.
+void checkRuns(const proto::Variable &variable, const std::string &place) {
+  constexpr uint64_t most = uint64_t(1) << 22;
+  uint64_t runs = 1;
+  for (const proto::AxisPlacement &axis : variable.placement().axes())
+    if (axis.has_shard()) {
+      Wide before = uint64_t(axis.shard().blocks_size());
+      for (uint32_t d = 0; d < axis.shard().dimension(); ++d)
+        before *= uint64_t(variable.shape(int(d)));
+      runs = uint64_t(std::max<Wide>(runs, std::min<Wide>(before, most + 1)));
+    }
+  if (runs > most)
+    refuse(place, "a rank's piece lies in more than " + std::to_string(most) + " parts of the whole");
+}
+
 /// The windows of a communicator's ranks make the piece whole, each element once.
 void checkWindow(const proto::Plan &plan, const proto::Placement &placement, uint64_t piece, const std::string &place) {
   if (!placement.has_window())
@@ -100,9 +117,6 @@ void checkWindow(const proto::Plan &plan, const proto::Placement &placement, uin
   const proto::Window &window = placement.window();
   const std::string here = place + ", window";
   checkIndex(window.communicator(), plan.communicators_size(), "communicator", here);
-  for (uint32_t axis : plan.communicators(int(window.communicator())).axes())
-    if (std::ranges::count(placement.axes(), axis, &proto::AxisPlacement::axis) > 0)
-      refuse(here, "it goes over axis " + axisName(plan, axis) + ", along which ranks have other pieces");
   const uint64_t ranks = Group(plan, window.communicator()).size();
   const std::string sizes = std::to_string(window.count()) + " elements every " + std::to_string(window.stride());
   if (window.stride() != window.count())
@@ -117,7 +131,11 @@ void checkWindow(const proto::Plan &plan, const proto::Placement &placement, uin
 
 void checkPlacement(const proto::Plan &plan, const proto::Variable &variable, const std::string &place) {
   checkAxes(plan, variable.placement(), Sizes(variable.shape().begin(), variable.shape().end()), place + ", placement");
-  checkWindow(plan, variable.placement(), pieceElements(variable), place + ", placement");
+  if (variable.placement().has_window())
+    refuse(place, "its placement has a window, but what ranks share out flat lies in a bucket");
+  if (std::ranges::any_of(variable.placement().axes(), &proto::AxisPlacement::has_partial))
+    refuse(place, "its placement says that ranks have terms of it, but nothing adds up what outlives a step");
+  checkRuns(variable, place + ", placement");
 }
 
 void checkPlacement(const proto::Plan &plan, const proto::Bucket &bucket, const std::string &place) {

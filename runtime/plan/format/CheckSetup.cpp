@@ -87,7 +87,7 @@ void checkTraining(const proto::Plan &plan) {
     refuse("training", "train_batch_size " + std::to_string(training.train_batch_size()) + " is not micro_batch_size " +
                            std::to_string(training.micro_batch_size()) + " x accumulation_steps " +
                            std::to_string(training.accumulation_steps()) + " x " + std::to_string(ranks) +
-                           " data ranks");
+                           " ranks along the axes that inputs vary along");
 }
 
 void checkRecompute(const proto::Plan &plan) {

@@ -23,8 +23,9 @@ def require_own(plan, own):
     for index, variable in enumerate(plan.variables):
         others = [(axis.axis, axis.WhichOneof("how")) for axis in variable.placement.axes if not axis.HasField("shard")]
         if others != [(axis, "varies") for axis in batch if index in own]:
-            raise Refusal(f"the placement of variable {variable.name} says {others or 'nothing'} of (axis, what ranks have along it); "
-                          f"micro-batches are dealt out along {batch} and {'change' if index in own else 'do not change'} it")
+            varies = [axis for axis, how in others if how == "varies"]
+            raise Refusal(f"the placement of variable {variable.name} says that it varies along axes {varies}; micro-batches are dealt out "
+                          f"along {batch} and {'change' if index in own else 'do not change'} it")
 
 
 def piece(variable, coordinates):

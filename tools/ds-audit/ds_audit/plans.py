@@ -128,6 +128,8 @@ def attributes_of(message) -> dict:
         value = getattr(attribute, kind) if kind else None
         if attribute.name in result:
             raise Refusal(f"an attribute {attribute.name} stands twice")
+        if kind == "integers" and value.rank_steps:
+            raise Refusal(f"ranks add steps to attribute {attribute.name}, which ds-audit does not follow")
         result[attribute.name] = tuple(value.values) if kind in ("integers", "numbers") else value
     return result
 
