@@ -50,6 +50,18 @@ Spread sliceOf(const Values &values, uint32_t value, uint32_t axis, uint64_t par
   return {axis, {}, Cut::inParts(1, parts, values.type(value).elements.value_or(0) / parts)};
 }
 
+/// Whether segments are all of one value, behind its first `skip` bytes.
+bool isAll(const Values &values, const std::vector<OperandSegment> &segments, uint64_t skip) {
+  const uint32_t value = segments.front().value;
+  const ValueType &type = values.type(value);
+  if (value <= Values::other || !type.elements ||
+      segments.back().valueByte + segments.back().end - segments.back().begin !=
+          *type.elements * elementBytes(type.dtype))
+    return false;
+  return std::ranges::all_of(
+      segments, [&](const OperandSegment &one) { return one.value == value && one.valueByte == one.begin + skip; });
+}
+
 /// What parts along the axis of a communicator are side by side, if `own` is this rank's; nothing where they are not
 /// its ranks' in their order.
 std::optional<uint32_t> joinedParts(const RankMemory &memory, uint32_t communicator,
@@ -60,10 +72,7 @@ std::optional<uint32_t> joinedParts(const RankMemory &memory, uint32_t communica
   if (!placed || !axis ||
       placed->spread != sliceOf(values, placed->whole, *axis, plan::Group(memory.plan(), communicator).size()))
     return std::nullopt;
-  for (const OperandSegment &segment : own)
-    if (segment.value != own.front().value || segment.valueByte != segment.begin)
-      return std::nullopt;
-  return placed->whole;
+  return isAll(values, own, 0) ? std::optional(placed->whole) : std::nullopt;
 }
 
 /// The part of a collective whose target this is.
@@ -309,8 +318,10 @@ void sumOverRanks(RankMemory &memory, std::vector<OperandSegment> &segments, con
   }
 }
 
-/// Of a sum of terms along an axis other than that of micro-batches, each rank has a slice.
-void cutIntoSlices(RankMemory &memory, std::vector<OperandSegment> &segments, uint32_t communicator, uint64_t skip) {
+/// Of a sum of terms along an axis other than that of micro-batches, each rank has a slice: of all of a value, which
+/// lies in the source, the bytes behind the first `skip`.
+void cutIntoSlices(RankMemory &memory, std::vector<OperandSegment> &segments, const proto::CollectivePart &part,
+                   uint32_t communicator, uint64_t skip) {
   const std::optional<uint32_t> axis = onlyAxisOf(memory.plan(), communicator);
   if (!axis || plan::batchAxes(memory.plan()).contains(*axis))
     return;
@@ -318,9 +329,13 @@ void cutIntoSlices(RankMemory &memory, std::vector<OperandSegment> &segments, ui
   for (OperandSegment &segment : segments) {
     if (segment.value <= Values::other || segment.value == values.zero())
       continue;
+    const ValueType type = values.type(segment.value);
+    const bool isAll = segment.valueByte == skip + segment.begin && type.elements &&
+                       *type.elements * elementBytes(type.dtype) == byteCount(part.source());
     const uint64_t ranks = plan::Group(memory.plan(), communicator).size();
-    segment.value = values.placed(segment.value, sliceOf(values, segment.value, *axis, ranks));
-    segment.valueByte -= std::min(segment.valueByte, skip);
+    segment.value =
+        isAll ? values.placed(segment.value, sliceOf(values, segment.value, *axis, ranks)) : uint32_t(Values::other);
+    segment.valueByte = segment.begin;
   }
 }
 
@@ -377,7 +392,7 @@ std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::
   }
   const uint64_t bytes = byteCount(target);
   if (collective.kind() == proto::CollectiveCommand::ALL_TO_ALL)
-    return {{0, bytes}}; // of other ranks' micro-batches: nothing is known of it
+    return {{0, bytes, {}, Values::other}}; // of other ranks' micro-batches, which no op takes
   const bool scatters = collective.kind() == proto::CollectiveCommand::REDUCE_SCATTER;
   const uint64_t skip =
       scatters ? plan::Group(memory.plan(), collective.communicator()).coordinate(memory.rank) * bytes : 0;
@@ -390,7 +405,7 @@ std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::
   }
   sumOverRanks(memory, segments, part, index);
   if (scatters)
-    cutIntoSlices(memory, segments, collective.communicator(), skip);
+    cutIntoSlices(memory, segments, part, collective.communicator(), skip);
   if (scatters && memory.followsAll())
     rememberWhole(memory, part, index);
   return part.accumulate() ? addedTo(memory, memory.segmentsOf(target, instance.microbatch), segments) : segments;

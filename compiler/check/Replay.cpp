@@ -48,24 +48,31 @@ std::vector<uint32_t> representativeRanks(const Slices &slices, const std::map<u
   return chosen;
 }
 
-/// Buffers that ranks reach by slices.
-std::map<uint32_t, Slices> slicedBuffers(const proto::Plan &plan, const proto::Role &role) {
-  std::map<uint32_t, Slices> buffers;
+void addSlices(std::vector<Slices> &all, uint64_t stride, uint32_t communicator) {
+  const auto isSame = [&](const Slices &one) { return one.stride == stride && one.communicator == communicator; };
+  if (std::ranges::none_of(all, isSame))
+    all.push_back({stride, communicator, {}});
+}
+
+/// Buffers that ranks reach by slices, and how: it may be over several communicators.
+std::map<uint32_t, std::vector<Slices>> slicedBuffers(const proto::Plan &plan, const proto::Role &role) {
+  std::map<uint32_t, std::vector<Slices>> buffers;
   std::map<uint32_t, std::set<uint64_t>> ends;
   for (const proto::Routine &routine : role.routines())
     for (const proto::Command &command : routine.commands())
       for (const Effect &effect : effectsOf(command)) {
         const proto::Operand &operand = *effect.operand;
         if (operand.rank_stride() > 0)
-          buffers[operand.buffer()] = {operand.rank_stride(), operand.communicator(), {}};
+          addSlices(buffers[operand.buffer()], operand.rank_stride(), operand.communicator());
         else
           ends[operand.buffer()].insert({operand.byte_offset(), operand.byte_offset() + byteCount(operand)});
       }
-  for (auto &[index, slices] : buffers) {
-    slices.ends = ends[index];
+  for (auto &[index, all] : buffers) {
     const proto::Buffer &held = role.buffers(int(plan::stateOf(role, index)));
     for (const Member &member : Layout(plan, held, 0).within(0, held.bytes()))
-      slices.ends.insert({member.begin, member.end});
+      ends[index].insert({member.begin, member.end});
+    for (Slices &slices : all)
+      slices.ends = ends[index];
   }
   return buffers;
 }
@@ -102,7 +109,7 @@ std::vector<size_t> usersOf(const std::vector<Range> &ranges, const proto::Role 
 /// Copies from or to what ranks reach by slices, hold a slice of, or have in a file, where a parameter or state may
 /// lie; and those that go on from there.
 std::vector<std::set<uint32_t>> copiesOfSlices(const proto::Plan &plan, const proto::Role &role,
-                                               const std::map<uint32_t, Slices> &sliced) {
+                                               const std::map<uint32_t, std::vector<Slices>> &sliced) {
   std::vector<std::set<uint32_t>> joined, others;
   std::set<uint32_t> ends;
   for (const proto::Routine &routine : role.routines())
@@ -134,7 +141,7 @@ std::vector<std::set<uint32_t>> copiesOfSlices(const proto::Plan &plan, const pr
 /// Buffers between which bytes of a rank's slice pass: the two ends of each such copy; of an update on the host the
 /// operands that are such ends, and state; and a buffer and its next, in which the slice lies when a run has ended.
 std::vector<std::set<uint32_t>> passages(const proto::Plan &plan, const proto::Role &role,
-                                         const std::map<uint32_t, Slices> &sliced) {
+                                         const std::map<uint32_t, std::vector<Slices>> &sliced) {
   std::vector<std::set<uint32_t>> joined = copiesOfSlices(plan, role, sliced);
   std::set<uint32_t> ends;
   for (const std::set<uint32_t> &both : joined)
@@ -199,13 +206,14 @@ std::map<uint64_t, uint32_t> coordinatesOf(const proto::Plan &plan, const proto:
 void replaySlices(const RoleContext &context) {
   const proto::Role &role = context.role();
   const std::vector<std::vector<size_t>> users = usersOf(role, context.timeline());
-  const std::map<uint32_t, Slices> sliced = slicedBuffers(context.plan, role);
+  const std::map<uint32_t, std::vector<Slices>> sliced = slicedBuffers(context.plan, role);
   const std::vector<uint32_t> groups = groupsOf(role, passages(context.plan, role, sliced));
   std::map<uint32_t, std::set<uint32_t>> ranks; // by group
-  for (const auto &[index, slices] : sliced)
-    for (const uint32_t rank : representativeRanks(slices, coordinatesOf(context.plan, role, slices.communicator)))
-      if (rank != role.ranks(0)) // followed in every byte
-        ranks[groups[index]].insert(rank);
+  for (const auto &[index, all] : sliced)
+    for (const Slices &slices : all)
+      for (const uint32_t rank : representativeRanks(slices, coordinatesOf(context.plan, role, slices.communicator)))
+        if (rank != role.ranks(0)) // followed in every byte
+          ranks[groups[index]].insert(rank);
   for (const auto &[group, some] : ranks) {
     std::vector<Range> ranges;
     for (uint32_t buffer = 0; buffer < groups.size(); ++buffer)

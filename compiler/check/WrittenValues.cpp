@@ -297,8 +297,8 @@ std::optional<Scattered> scatteredIn(RankMemory &memory, const proto::Operand &o
   if (operand.rank_stride() != 0 && operand.rank_stride() != bytes)
     return std::nullopt;
   const auto found = memory.context.messages.scattered.find({memory.context.index, operand.buffer()});
-  if (found != memory.context.messages.scattered.end() && found->second.whole.back().end == all &&
-      sameSums(found->second.of(memory.plan(), memory.rank, bytes), own))
+  if (found != memory.context.messages.scattered.end() && !found->second.whole.empty() &&
+      found->second.whole.back().end == all && sameSums(found->second.of(memory.plan(), memory.rank, bytes), own))
     return found->second;
   const auto isZero = [&](const OperandSegment &one) {
     return one.contributions.empty() && one.value == memory.values().zero();

@@ -18,8 +18,10 @@ void reduceFactors(FactorWriter &to) {
   for (size_t d = 0; d < x.size(); ++d) {
     if (isReduced[d])
       to.setKind(x[d], kind);
-    if (!isReduced[d] || to.call.shape("y").size() == x.size())
+    if (!isReduced[d])
       y.push_back(x[d]);
+    else if (to.call.shape("y").size() == x.size()) // kept, as 1
+      y.emplace_back();
   }
   to.set("y", y);
 }

@@ -15,7 +15,7 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 namespace ds::check {
@@ -105,7 +105,7 @@ public:
       if (map_.has(size_t(index), factor))
         own = Spread{axis_, {}, cutOf(whole.kernel().operands(index), size_t(index), factor, cut)};
       else if (const auto kind = map_.factors[factor].kind; kind != FactorKind::Pass)
-        own = Spread{axis_, reductionOf(kind), {}};
+        own = Spread{axis_, reductionOf(kind, cut), {}};
       if (spread && own && *spread != *own)
         throw Mismatch{"operand " + std::to_string(index) + " would be cut twice along axis " + axisName()};
       spread = spread ? spread : own;
@@ -122,9 +122,12 @@ private:
   std::span<const int64_t> shape(int index) const { return shapeOf(kernel_.operands(index)); }
   const std::string &axisName() const { return plan_.world().axes(int(axis_)).name(); }
 
-  proto::AxisPlacement::Reduction reductionOf(FactorKind kind) const {
+  proto::AxisPlacement::Reduction reductionOf(FactorKind kind, const Cut &cut) const {
     switch (kind) {
     case FactorKind::Sum:
+      if (cut.repeat != 1)
+        throw Mismatch{"kernel " + kernel_.kernel() + " makes terms of what " + std::to_string(cut.repeat) +
+                       " neighbours along axis " + axisName() + " have alike, so their sum would count them as often"};
       return proto::AxisPlacement::SUM;
     case FactorKind::Max:
       return proto::AxisPlacement::MAX;
@@ -142,7 +145,7 @@ private:
   std::optional<Along> find(int index, const Cut &cut) const {
     const std::span<const int64_t> sizes = shape(index);
     std::optional<Along> best;
-    std::pair<bool, uint64_t> least;
+    std::tuple<bool, bool, uint64_t> least;
     for (size_t d = 0; size_t(index) < map_.operands.size() && d < sizes.size(); ++d) {
       const uint64_t before = product(sizes.first(d)), after = product(sizes.subspan(d + 1));
       uint64_t outer = before, inner = uint64_t(sizes[d]) * after;
@@ -151,7 +154,7 @@ private:
         inner /= size;
         const bool fits = outer > 0 && inner > 0 && cut.outer % outer == 0 && cut.inner % inner == 0 &&
                           cut.outer / outer * cut.kept() * (cut.inner / inner) == size;
-        if (const std::pair rank(!isExpected(index, d, cut), cut.outer / std::max<uint64_t>(1, outer));
+        if (const std::tuple rank(!isExpected(index, d, cut), size == 1, cut.outer / std::max<uint64_t>(1, outer));
             fits && (!best || rank < least)) {
           best = Along{d, factor, outer / before, inner / after};
           least = rank;

@@ -134,7 +134,7 @@ uint32_t Values::wholeVariable(uint32_t index, Version version) {
     return known->second;
   const proto::Variable *variable = index == noVariable ? nullptr : &plan_.variables(int(index));
   if (version == Version::Old && variable && variable->kind() == proto::Variable::CONSTANT)
-    return known->second = numberConstant(*variable);
+    return known->second = numberConstant(index);
   const std::string suffix = suffixes[size_t(version)];
   known->second =
       number("variable " + std::to_string(index) + suffix, (variable ? variable->name() : "padding") + suffix,
@@ -153,9 +153,12 @@ void Values::numberSum(const proto::ReferenceOp &accumulate) {
                            gradient.name(), typeOf(gradient));
 }
 
-uint32_t Values::numberConstant(const proto::Variable &variable) {
+uint32_t Values::numberConstant(uint32_t index) {
+  const proto::Variable &variable = plan_.variables(int(index));
   if (variable.source().has_fill())
     return constant(variable.source().fill(), variable.dtype());
+  if (!variable.source().has_literal()) // its bytes are elsewhere
+    return number("variable " + std::to_string(index), variable.name(), typeOf(variable));
   const std::string &bytes = variable.source().literal();
   if (const auto value = splat(bytes, variable.dtype()))
     return constant(*value, variable.dtype());
@@ -193,6 +196,8 @@ uint32_t Values::placed(uint32_t value, const Spread &spread) {
   const std::optional<uint64_t> elements = types_[value].elements;
   if (value <= other || value == zero() || (!elements && !spread.isPartial()))
     return value;
+  if (const Placed *outer = placedIn(value); outer && outer->spread.axis >= spread.axis)
+    return other; // kernels look at the last axis first, and no plan needs another order
   ValueType type = types_[value];
   if (!spread.isPartial())
     type.elements = *elements / spread.cut.length * spread.cut.kept();

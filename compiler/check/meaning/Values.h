@@ -133,7 +133,7 @@ private:
   uint32_t numberElementwise(const proto::ReferenceOp &op, int64_t opcode);
   uint32_t numberResult(const proto::ReferenceOp &op, int result);
   void numberSum(const proto::ReferenceOp &accumulate);
-  uint32_t numberConstant(const proto::Variable &variable);
+  uint32_t numberConstant(uint32_t variable);
   std::string keyOf(const proto::ReferenceOp &op, int result) const;
 
   const proto::Plan &plan_;

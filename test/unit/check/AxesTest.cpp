@@ -52,21 +52,30 @@ void copyInstead(MeshPlan &plan, const char *name) {
 
 const Defect defects[] = {
     // The wrong axis of a collective.
-    {"the sum of y over data", [](MeshPlan &p) { over(p, "sum y", overData); }, "meaning"},
-    {"the sum of y over all ranks", [](MeshPlan &p) { over(p, "sum y", overAll); }, ""},
-    {"the gather of u over data", [](MeshPlan &p) { over(p, "gather u", overData); }, "meaning"},
-    {"the sum of dg over data", [](MeshPlan &p) { over(p, "sum dg", overData); }, ""},
-    {"the sum of dg over all ranks", [](MeshPlan &p) { over(p, "sum dg", overAll); }, "coverage"},
+    {"the sum of y over data", [](MeshPlan &p) { over(p, "sum y", overData); }, "meaning",
+     "it does not compute train.mul u"},
+    {"the sum of y over all ranks", [](MeshPlan &p) { over(p, "sum y", overAll); }, "reader",
+     "REDUCE_SCATTER over 4 ranks makes of 128 bytes no 64"},
+    {"the gather of u over data", [](MeshPlan &p) { over(p, "gather u", overData); }, "meaning",
+     "something of which nothing is known"},
+    {"the sum of dg over data", [](MeshPlan &p) { over(p, "sum dg", overData); }, "coverage",
+     "the gradient of g in buffer 5 (g::gradient) lacks micro-batch 0"},
+    {"the sum of dg over all ranks", [](MeshPlan &p) { over(p, "sum dg", overAll); }, "coverage",
+     "the gradient of g in buffer 5 (g::gradient) lacks micro-batch 0"},
     {"the loss over tensor", [](MeshPlan &p) { over(p, "loss", overTensor); }, "meaning",
      "not over those that have micro-batches"},
     {"the loss over all ranks", [](MeshPlan &p) { over(p, "loss", overAll); }, "meaning",
      "not over those that have micro-batches"},
-    {"the gradient of w over tensor", [](MeshPlan &p) { over(p, "accumulate w", overTensor); }, "meaning"},
-    {"the gradient of v over all ranks", [](MeshPlan &p) { over(p, "accumulate v", overAll); }, "meaning"},
+    {"the gradient of w over tensor", [](MeshPlan &p) { over(p, "accumulate w", overTensor); }, "meaning",
+     "not over those that have micro-batches"},
+    {"the gradient of v over all ranks", [](MeshPlan &p) { over(p, "accumulate v", overAll); }, "meaning",
+     "not over those that have micro-batches"},
     // A sum of terms read as the whole.
-    {"y is not summed", [](MeshPlan &p) { copyInstead(p, "sum y"); }, ""},
-    {"terms of y times g", [](MeshPlan &p) { read(p, "dy", 0, p.term); }, "meaning"},
-    {"dg is not summed over tensor", [](MeshPlan &p) { copyInstead(p, "sum dg"); }, "coverage"},
+    {"y is not summed", [](MeshPlan &p) { copyInstead(p, "sum y"); }, "meaning", "it does not compute train.mul u"},
+    {"terms of y times g", [](MeshPlan &p) { read(p, "dy", 0, p.term); }, "meaning",
+     "takes no terms of a sum that no collective has added up"},
+    {"dg is not summed over tensor", [](MeshPlan &p) { copyInstead(p, "sum dg"); }, "coverage",
+     "the gradient of g in buffer 5 (g::gradient) lacks micro-batch 0"},
     {"terms of dg are accumulated",
      [](MeshPlan &p) { p.partOf("accumulate g").mutable_source()->set_buffer(p.dgTerm.buffer); }, "coverage"},
     {"the largest of a sum's terms",
@@ -87,13 +96,53 @@ const Defect defects[] = {
        *gather.mutable_parts(0)->mutable_target()->mutable_shape() = gather.parts(0).source().shape();
      },
      "value"},
-    {"columns of w for rows of v", [](MeshPlan &p) { read(p, "dm", 1, p.w); }, "meaning"},
-    {"w is said to be cut by rows", [](MeshPlan &p) { cut(p, "w", 0, width / parts); }, ""},
-    {"v is said to be cut by columns", [](MeshPlan &p) { cut(p, "v", 1, width / parts); }, ""},
-    {"w is said to be whole", [](MeshPlan &p) { p.variableNamed("w").clear_placement(); }, ""},
-    {"w's gradient is cut by rows", [](MeshPlan &p) { cut(p, "w::gradient", 0, width / parts); }, ""},
-    {"v's gradient is whole", [](MeshPlan &p) { p.variableNamed("v::gradient").clear_placement(); }, ""},
-    {"w's gradient for v", [](MeshPlan &p) { read(p, "sgd v", 1, p.dw); }, ""},
+    {"columns of w for rows of v", [](MeshPlan &p) { read(p, "dm", 1, p.w); }, "meaning",
+     "holds w, but train.matmul dm takes v"},
+    {"w is said to be cut by rows", [](MeshPlan &p) { cut(p, "w", 0, width / parts); }, "meaning",
+     "variable w::gradient: its placement is not that of w"},
+    {"v is said to be cut by columns", [](MeshPlan &p) { cut(p, "v", 1, width / parts); }, "meaning",
+     "variable v::gradient: its placement is not that of v"},
+    {"w is said to be whole", [](MeshPlan &p) { p.variableNamed("w").clear_placement(); }, "reader",
+     "of variable w a rank holds 512"},
+    {"w's gradient is cut by rows", [](MeshPlan &p) { cut(p, "w::gradient", 0, width / parts); }, "meaning",
+     "variable w::gradient: its placement is not that of w"},
+    {"v's gradient is whole", [](MeshPlan &p) { p.variableNamed("v::gradient").clear_placement(); }, "meaning",
+     "variable v::gradient: its placement is not that of v"},
+    {"w's gradient for v", [](MeshPlan &p) { read(p, "sgd v", 1, p.dw); }, "coverage",
+     "is the sum of parts of train.matmul dw along axis tensor"},
+    {"w and its gradient are cut along data",
+     [](MeshPlan &p) {
+       for (const char *name : {"w", "w::gradient"})
+         p.variableNamed(name).mutable_placement()->mutable_axes(0)->set_axis(dataAxis);
+     },
+     "meaning", "along which they have samples of their own"},
+    {"a gradient of no parameter is cut otherwise",
+     [](MeshPlan &p) {
+       p.variableNamed("w::gradient").clear_of();
+       cut(p, "w::gradient", 0, width / parts);
+     },
+     "meaning", "variable w::gradient: its placement is not that of w"},
+    {"ranks have terms of v",
+     [](MeshPlan &p) {
+       p.variableNamed("v").mutable_placement()->mutable_axes(0)->set_partial(proto::AxisPlacement::SUM);
+     },
+     "reader", "says that ranks have terms of it"},
+    {"g varies along tensor",
+     [](MeshPlan &p) {
+       proto::AxisPlacement &along = *p.variableNamed("g").mutable_placement()->add_axes();
+       along.set_axis(tensorAxis);
+       along.set_varies(true);
+     },
+     "meaning", "ranks have other values of it"},
+    {"samples differ along tensor",
+     [](MeshPlan &p) { p.builder.plan.mutable_inputs(0)->mutable_placement()->mutable_axes(0)->set_axis(tensorAxis); },
+     "meaning", "along which they have samples of their own"},
+    {"steps of another attribute",
+     [](MeshPlan &p) {
+       for (proto::Attribute &attribute : *p.commandNamed("sum").mutable_kernel()->mutable_attributes())
+         *attribute.mutable_integers()->add_rank_steps() = firstOf(p, "m").rank_steps(0);
+     },
+     "reader", "may only to where a part begins"},
     // A missing, doubled or wrongly ordered sum.
     {"the gradient of w is not summed over data",
      [](MeshPlan &p) {
@@ -108,7 +157,8 @@ const Defect defects[] = {
        setInstruction(sum, int64_t(ElementwiseOp::Add), {0, 1});
      },
      "coverage", "of this rank alone"},
-    {"the gradient of v is summed twice", [](MeshPlan &p) { p.repeat("accumulate v"); }, "coverage"},
+    {"the gradient of v is summed twice", [](MeshPlan &p) { p.repeat("accumulate v"); }, "coverage",
+     "holds micro-batch 0 2 times"},
     {"dg is summed over tensor twice",
      [](MeshPlan &p) {
        p.repeat("sum dg");
@@ -128,23 +178,20 @@ const Defect defects[] = {
        over(p, "accumulate w", overTensor);
      },
      "meaning"},
-    {"y's terms are summed after they are used", [](MeshPlan &p) { read(p, "u", 0, p.term); }, ""},
-    {"dg is summed over data before tensor, and used before",
-     [](MeshPlan &p) {
-       p.partOf("accumulate g").mutable_source()->set_buffer(p.dgTerm.buffer);
-       p.drop("sum dg");
-     },
-     "coverage"},
+    {"y's terms are summed after they are used", [](MeshPlan &p) { read(p, "u", 0, p.term); }, "meaning",
+     "it does not compute train.mul u"},
     // Replicas that differ along the other axis.
     {"g is updated by other gradients along tensor", [](MeshPlan &p) { over(p, "accumulate g", overTensor); },
      "meaning"},
-    {"g is said to be cut along tensor", [](MeshPlan &p) { cut(p, "g", 0, width / parts); }, ""},
+    {"g is said to be cut along tensor", [](MeshPlan &p) { cut(p, "g", 0, width / parts); }, "reader",
+     "of variable g a rank holds 16"},
     // Masks.
     {"a mask drawn by local index", [](MeshPlan &p) { firstOf(p, "m").clear_rank_steps(); }, "meaning",
      "goes by where elements lie"},
     {"a mask drawn along data", [](MeshPlan &p) { firstOf(p, "m").mutable_rank_steps(0)->set_communicator(overData); },
      "meaning", "goes by where elements lie"},
-    {"a mask drawn a row further", [](MeshPlan &p) { firstOf(p, "m").set_values(1, 4); }, "meaning"},
+    {"a mask drawn a row further", [](MeshPlan &p) { firstOf(p, "m").set_values(1, 4); }, "meaning",
+     "goes by where elements lie"},
     {"a mask drawn by half a part", [](MeshPlan &p) { firstOf(p, "m").mutable_rank_steps(0)->set_values(1, 4); },
      "meaning"},
     {"a backward with another mask", [](MeshPlan &p) { firstOf(p, "da").clear_rank_steps(); }, "meaning",
@@ -179,9 +226,6 @@ TEST_P(Defects, AreRefused) {
   const std::string verdict = plan.verdict();
   EXPECT_TRUE(verdict.starts_with(GetParam().rule)) << verdict;
   EXPECT_NE(verdict.find(GetParam().sentence), std::string::npos) << verdict;
-  EXPECT_NE(verdict, "proven");
-  if (testing::Test::HasFailure() || getenv("DS_SHOW")) // to be read
-    printf("%s: %s\n", GetParam().name, verdict.c_str());
 }
 
 INSTANTIATE_TEST_SUITE_P(Axes, Defects, testing::ValuesIn(defects));
