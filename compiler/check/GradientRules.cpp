@@ -11,6 +11,7 @@
 #include "compiler/check/schedule/Layout.h"
 #include "kernels/KernelTable.h"
 #include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
 #include <optional>
@@ -98,11 +99,15 @@ bool isUnfollowed(const RankMemory &memory, const OperandSegment &segment) {
   return !memory.followsAll() && segment.value == Values::unknown && segment.contributions.empty();
 }
 
-/// What lies in bytes of an update's operand, or in its buffer when a run begins where that is not followed.
+/// What lies in bytes of an update's operand. Where that is not followed, what its buffer has when a run begins; nothing
+/// is known of a buffer that has nothing then.
 std::vector<OperandSegment> foundIn(RankMemory &memory, const proto::Operand &operand, uint64_t skip, uint64_t bytes,
                                     uint64_t microbatch) {
   if (memory.isFollowed(memory.rangeOf(operand, microbatch)))
     return memory.segmentsOf(operand, skip, bytes, microbatch);
+  const proto::Buffer &buffer = memory.bufferOf(operand);
+  if (!buffer.has_variable() && !buffer.has_bucket())
+    return {{0, bytes}};
   const uint64_t first = memory.offsetIn(operand) + skip;
   std::vector<OperandSegment> segments;
   uint64_t end = 0;
@@ -110,7 +115,7 @@ std::vector<OperandSegment> foundIn(RankMemory &memory, const proto::Operand &op
     if (end < to)
       segments.push_back({end, to, {}, memory.values().padding()});
   };
-  for (const Member &member : Layout(memory.plan(), memory.bufferOf(operand), memory.rank).within(first, bytes)) {
+  for (const Member &member : Layout(memory.plan(), buffer, memory.rank).within(first, bytes)) {
     pad(member.begin - first);
     end = member.end - first;
     segments.push_back({member.begin - first, end, {}, memory.values().variable(member.variable), member.firstByte});
@@ -165,6 +170,22 @@ void requireOld(RankMemory &memory, size_t operand, uint32_t variable, const Mem
   }
 }
 
+/// State is changed with its parameter alone: where that has padding, an operand that is written has nothing else.
+void requireNoMore(RankMemory &memory, const proto::Operand &state, const std::vector<Member> &parameters,
+                   size_t index) {
+  if (!memory.followsAll() || state.access() != proto::Operand::READ_WRITE)
+    return;
+  uint64_t updated = 0, held = 0;
+  for (const Member &parameter : parameters)
+    updated += parameter.end - parameter.begin;
+  for (const OperandSegment &segment : memory.segmentsOf(state, memory.instance(index).microbatch))
+    if (memory.values().heldIn(segment.value) && !memory.values().isPadding(segment.value))
+      held += segment.end - segment.begin;
+  if (held > updated)
+    throw Mismatch{"its operand in " + memory.nameOf(state.buffer()) + " holds " + std::to_string(held) +
+                   " bytes of state, but it updates " + std::to_string(updated) + " of parameters"};
+}
+
 /// Where what becomes of one element depends on all others, an update is of all elements of one variable.
 void requireWhole(const RankMemory &memory, const proto::Command &command, const std::vector<Member> &members) {
   const std::string &kernel = command.kernel().kernel();
@@ -205,6 +226,8 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
   const bool mayTakeOne = context.program.has_tail() && !context.isInTail(instance.call);
   const std::vector<Member> members = parametersIn(memory, operands[Row::parameter], index);
   requireWhole(memory, *instance.command, members);
+  for (size_t i = Row::state; i < size_t(operands.size()); ++i)
+    requireNoMore(memory, operands[int(i)], members, index);
   for (const Member &member : members) {
     const Meaning::Update update =
         context.meaning.requireUpdate(*instance.command, member.variable, values, mayTakeOne);
@@ -283,11 +306,11 @@ void requireSlices(RankMemory &memory, const proto::CollectivePart &part, size_t
   const auto bucket = memory.context.schedule.bucketOf.find(part.target().buffer());
   if (!memory.followsAll() || bucket == memory.context.schedule.bucketOf.end())
     return;
-  proto::Buffer whole;
-  whole.set_bucket(bucket->second);
-  whole.set_bytes(byteCount(part.source()));
+  const proto::Bucket &updated = memory.plan().buckets(int(bucket->second));
+  const uint64_t elements = byteCount(part.source()) / elementBytes(updated.dtype());
+  const Layout whole(memory.plan(), plan::membersWithin(memory.plan(), updated, 0, elements));
   const uint64_t microbatch = memory.instance(index).microbatch;
-  for (const Member &member : Layout(memory.plan(), whole, memory.rank).within(0, whole.bytes())) {
+  for (const Member &member : whole.within(0, byteCount(part.source()))) {
     const uint32_t added = memory.context.meaning.gradientOf(member.variable);
     for (const OperandSegment &segment :
          summands(memory, part.source(), member.begin, member.end - member.begin, index))

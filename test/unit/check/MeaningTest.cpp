@@ -93,6 +93,45 @@ TEST(Meaning, FollowsAValueThroughItsKernel) {
   EXPECT_EQ(results[2].value, one.value(2));
 }
 
+/// Columns of x and of w, which is transposed, in halves; `repeat` ranks beside each other have the same half.
+struct Halves : Case {
+  explicit Halves(uint64_t repeat) : Case(matmul) {
+    proto::Axis &tensor = *plan.mutable_world()->add_axes();
+    tensor.set_name("tensor");
+    tensor.set_size(uint32_t(2 * repeat));
+    spread.cut = {4, 2, 2, {{0, 1, 1}}, repeat};
+    for (int operand : {0, 1})
+      command.mutable_kernel()->mutable_operands(operand)->set_shape(1, 2);
+  }
+  uint32_t half(uint32_t reference) { return meaning.values().placed(value(reference), spread); }
+
+  Spread spread{0};
+};
+
+TEST(Meaning, MakesTermsOfPartsThatAreSummed) {
+  Halves halves(1);
+  const uint32_t result =
+      halves.meaning.resultsOf(halves.command, std::vector<uint32_t>{halves.half(0), halves.half(1), 0})[2].value;
+  EXPECT_EQ(halves.meaning.values().name(result), "SUM-terms of train.matmul dense along axis tensor");
+  plan::AxisSet tensor;
+  tensor.add(0);
+  EXPECT_EQ(halves.meaning.values().addedUp(result, tensor), halves.value(2));
+}
+
+TEST(Meaning, RefusesTermsThatWouldCountTwice) {
+  Halves halves(2);
+  EXPECT_EQ(halves.refusal({halves.half(0), halves.half(1), 0}),
+            "kernel matmul makes terms of what 2 neighbours along axis tensor have alike, so their sum would count them "
+            "as often");
+}
+
+TEST(Meaning, RefusesAPartBesideAWhole) {
+  Halves halves(1);
+  halves.command.mutable_kernel()->mutable_operands(1)->set_shape(1, 4);
+  EXPECT_NE(halves.refusal({halves.half(0), halves.value(1), 0}).find("where other operands hold parts along axis tensor"),
+            std::string::npos);
+}
+
 TEST(Meaning, UnknownOperandsAreNotRefused) { EXPECT_EQ(Case(matmul).refusal({0, 0, 0}), ""); }
 
 TEST(Meaning, RefusesAnotherOperand) {
