@@ -110,7 +110,8 @@ def test_what_a_file_holds(runs):  # noqa: F811
             stored += sum(tensors.get_tensor(name).nbytes for name in tensors.keys())
     assert stored == sum(map(len, state_of(checkpoint).values()))
     assert (manifest["step"], manifest["samples"], manifest["samples_per_step"]) == (2, 4, 2)
-    assert manifest["layout"] == {"ranks": 2, "data_parallel": 2, "stages": 1, "zero": 0}
+    axes = [{"name": name, "size": 2 if name == "data" else 1} for name in ("pipe", "data", "expert", "tensor")]
+    assert manifest["layout"] == {"ranks": 2, "data_parallel": 2, "stages": 1, "zero": 0, "axes": axes}
 
 
 def test_the_buffer_is_planned_and_asked_for(runs, tools):  # noqa: F811

@@ -160,7 +160,7 @@ def exchange_query_and_key(plan):
 
 KINDS = {
     # state in disguise
-    "moment a constant": ("gpt2", change("ln_f.weight::exp_avg", kind=CONSTANT, fill=5, of=False), "takes .*::exp_avg, of kind CONSTANT"),
+    "moment a constant": ("gpt2", change("ln_f.weight::exp_avg", kind=CONSTANT, fill=5, of=False), "ln_f.weight::exp_avg. holds the constant 5"),
     "moment a buffer": ("gpt2", change("ln_f.weight::exp_avg_sq", kind=BUFFER, of=False), "takes .*::exp_avg_sq, of kind BUFFER, which is neither"),
     "step a constant": ("gpt2", change("optimizer::step", kind=CONSTANT), "takes optimizer::step, of kind CONSTANT"),
     "step not at zero": ("gpt2", change("optimizer::step", fill=3), "optimizer::step is state of the training, and does not begin at zero"),

@@ -100,6 +100,9 @@ struct Halves : Case {
     tensor.set_name("tensor");
     tensor.set_size(uint32_t(2 * repeat));
     spread.cut = {4, 2, 2, {{0, 1, 1}}, repeat};
+    proto::Attribute &pieces = *command.mutable_kernel()->add_attributes(); // without which a call has no factors
+    pieces.set_name("pieces");
+    pieces.set_integer(0);
     for (int operand : {0, 1})
       command.mutable_kernel()->mutable_operands(operand)->set_shape(1, 2);
   }
