@@ -99,8 +99,8 @@ bool isUnfollowed(const RankMemory &memory, const OperandSegment &segment) {
   return !memory.followsAll() && segment.value == Values::unknown && segment.contributions.empty();
 }
 
-/// What lies in bytes of an update's operand. Where that is not followed, what its buffer has when a run begins; nothing
-/// is known of a buffer that has nothing then.
+/// What lies in bytes of an update's operand. Where that is not followed, what its buffer has when a run begins;
+/// nothing is known of a buffer that has nothing then.
 std::vector<OperandSegment> foundIn(RankMemory &memory, const proto::Operand &operand, uint64_t skip, uint64_t bytes,
                                     uint64_t microbatch) {
   if (memory.isFollowed(memory.rangeOf(operand, microbatch)))

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/check/meaning/Meaning.h"
 
+#include "core/Error.h"
 #include "kernels/Factors.h"
 #include "runtime/plan/run/Invocations.h"
 
@@ -37,13 +38,22 @@ uint64_t product(std::span<const int64_t> sizes) {
   return elements;
 }
 
+/// The factors of a call, which a plan by hand may get wrong.
+kernels::FactorMap factorsOf(const kernels::Invocation &call) {
+  try {
+    return kernels::factorsOf(call);
+  } catch (const Error &error) {
+    throw Mismatch{error.what()};
+  }
+}
+
 /// A call along one axis of the mesh: which of its factors are cut there, and how.
 class AxisSplit {
 public:
   AxisSplit(const proto::Plan &plan, const proto::Command &command, uint32_t axis)
       : plan_(plan), kernel_(command.kernel()), axis_(axis),
         op_(command.reference_size() > 0 ? &plan.reference().ops(int(command.reference(0))) : nullptr),
-        call_(plan::invocationOf(kernel_)), map_(kernels::factorsOf(call_)) {}
+        call_(plan::invocationOf(kernel_)), map_(factorsOf(call_)) {}
 
   /// An operand is cut: so are all that have the same factor.
   void add(int index, const Cut &cut, const std::string &name) {

@@ -123,16 +123,17 @@ TEST(Meaning, MakesTermsOfPartsThatAreSummed) {
 
 TEST(Meaning, RefusesTermsThatWouldCountTwice) {
   Halves halves(2);
-  EXPECT_EQ(halves.refusal({halves.half(0), halves.half(1), 0}),
-            "kernel matmul makes terms of what 2 neighbours along axis tensor have alike, so their sum would count them "
-            "as often");
+  EXPECT_EQ(
+      halves.refusal({halves.half(0), halves.half(1), 0}),
+      "kernel matmul makes terms of what 2 neighbours along axis tensor have alike, so their sum would count them "
+      "as often");
 }
 
 TEST(Meaning, RefusesAPartBesideAWhole) {
   Halves halves(1);
-  halves.command.mutable_kernel()->mutable_operands(1)->set_shape(1, 4);
-  EXPECT_NE(halves.refusal({halves.half(0), halves.value(1), 0}).find("where other operands hold parts along axis tensor"),
-            std::string::npos);
+  EXPECT_NE(
+      halves.refusal({halves.half(0), halves.value(1), 0}).find("where other operands hold parts along axis tensor"),
+      std::string::npos);
 }
 
 TEST(Meaning, UnknownOperandsAreNotRefused) { EXPECT_EQ(Case(matmul).refusal({0, 0, 0}), ""); }
