@@ -38,8 +38,8 @@ uint64_t product(std::span<const int64_t> sizes) {
   return elements;
 }
 
-/// The factors of a call, which a plan by hand may get wrong.
-kernels::FactorMap factorsOf(const kernels::Invocation &call) {
+/// Throws Mismatch where a call, of a plan by hand, has none.
+kernels::FactorMap requiredFactors(const kernels::Invocation &call) {
   try {
     return kernels::factorsOf(call);
   } catch (const Error &error) {
@@ -53,7 +53,7 @@ public:
   AxisSplit(const proto::Plan &plan, const proto::Command &command, uint32_t axis)
       : plan_(plan), kernel_(command.kernel()), axis_(axis),
         op_(command.reference_size() > 0 ? &plan.reference().ops(int(command.reference(0))) : nullptr),
-        call_(plan::invocationOf(kernel_)), map_(factorsOf(call_)) {}
+        call_(plan::invocationOf(kernel_)), map_(requiredFactors(call_)) {}
 
   /// An operand is cut: so are all that have the same factor.
   void add(int index, const Cut &cut, const std::string &name) {
