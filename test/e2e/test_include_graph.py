@@ -38,7 +38,7 @@ def test_a_forbidden_include(copy):
     include(copy, "runtime/plan/world/Mesh.cpp", "dialects/Plan/PlanOps.h")
     done = graph(copy, "--check")
     assert done.returncode == 1
-    assert ("runtime/plan/world/Mesh.cpp:1 includes dialects/Plan/PlanOps.h, but the table of docs/architecture.md does not let runtime/plan "
+    assert ("runtime/plan/world/Mesh.cpp:1 includes dialects/Plan/PlanOps.h, but the table of docs/architecture.md does not let runtime/plan/world "
             "include dialects/Plan; ") in done.stderr
 
 
