@@ -225,7 +225,7 @@ TEST_F(DsRun, FinishesTheStepOnASignal) {
 TEST_F(DsRun, TellsWhatItIs) {
   const Outcome outcome = dsRun("info");
   EXPECT_EQ(outcome.code, 0);
-  for (const char *part : {"plan format    1", "devices        cpu, cuda, null", "cuda           ", "threads",
+  for (const char *part : {"plan format    2", "devices        cpu, cuda, null", "cuda           ", "threads",
                            "instructions", "oneDNN", "mpi            "})
     EXPECT_THAT_CONTAINS(outcome.output, part);
 }
