@@ -43,6 +43,8 @@ void checkShard(const proto::Shard &shard, uint64_t ranks, const Sizes &sizes, c
     refuse(place, std::to_string(shard.repeat()) + " neighbours have each part, which is no divisor of the axis' " +
                       std::to_string(ranks) + " ranks");
   const uint64_t parts = ranks / shard.repeat(), size = sizes[shard.dimension()];
+  if (size == 0)
+    refuse(place, "dimension " + std::to_string(shard.dimension()) + " has no elements, so no rank has a part of it");
   if (uint64_t(shard.blocks_size()) > mostBlocks / parts)
     refuseSize(place, std::to_string(shard.blocks_size()) + " blocks of each of " + std::to_string(parts) +
                           " parts are more than " + std::to_string(mostBlocks));

@@ -119,6 +119,8 @@ const std::vector<BadPlan> placementRules = {
     BAD(OffsetWraps, "block 0 of part 0 is empty or passes", block(p).set_offset(UINT64_MAX)),
     BAD(EmptyBlock, "block 0 of part 0 is empty or passes", block(p).set_size(0)),
     BAD(NoBlock, "elements 0 to 5 of dimension 1 belong to no part", shard(p).clear_blocks()),
+    BAD(NoElements, "dimension 1 has no elements, so no rank has a part of it", shard(p).clear_blocks();
+        variable(p, 0).set_shape(1, 0)),
     BAD(RepeatNever, "0 neighbours have each part", shard(p).set_repeat(0)),
     BAD(RepeatOdd, "3 neighbours have each part", shard(p).set_repeat(3)),
     BAD(ManyBlocks, "are more than 65536", for (int i = 0; i < 40000; ++i) addBlock(shard(p), 0, 0, 1)),
