@@ -177,12 +177,13 @@ void requireGradient(RankMemory &memory, const std::vector<Contents> &read, std:
   const bool mayTakeOne = context.program.has_tail() && !context.isInTail(instance.call);
   const std::vector<Member> members = parametersIn(memory, operands[Row::parameter], read[Row::parameter], index);
   requireWhole(memory, *instance.command, members);
-  for (size_t i = Row::state; i < size_t(operands.size()); ++i)
-    requireNoMore(memory, operands[int(i)], read[i], members);
   const auto requireShared = [&](size_t operand) {
+    const auto has = [&](size_t one) {
+      return (read[one].along.empty() ? "all of " : "each its own slice of ") +
+             memory.nameOf(operands[int(one)].buffer());
+    };
     if (read[operand].along != read[Row::parameter].along)
-      throw Mismatch{"its operand in " + memory.nameOf(operands[int(operand)].buffer()) +
-                     " is not shared out among ranks as its parameter is"};
+      throw Mismatch{"ranks take " + has(operand) + ", but for its parameter " + has(Row::parameter)};
   };
   if (!members.empty())
     requireShared(Row::gradient);
@@ -207,6 +208,8 @@ void requireGradient(RankMemory &memory, const std::vector<Contents> &read, std:
       requireOneSum(memory, segment, member.variable, index);
     }
   }
+  for (size_t i = Row::state; i < size_t(operands.size()); ++i)
+    requireNoMore(memory, operands[int(i)], read[i], members);
 }
 
 void requireSummed(const RankMemory &memory, const Contents &gradient, size_t index) {

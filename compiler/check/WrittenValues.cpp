@@ -210,12 +210,9 @@ std::vector<Contents> writtenBy(RankMemory &memory, const std::vector<Effect> &e
 std::optional<Contents> sumOf(const RankMemory &memory, const Contents &a, const Contents &b) {
   if (a.along != b.along) {
     const Contents &plain = a.along.empty() ? a : b, &shared = a.along.empty() ? b : a;
-    if (!plain.along.empty() || !std::ranges::all_of(plain.segments, [&](const OperandSegment &one) {
-          return memory.isNumber(one) && one.contributions.empty() && one.value == plain.segments[0].value;
-        }))
+    if (!plain.along.empty())
       return std::nullopt;
-    const Contents same{{{0, shared.segments.back().end, plain.segments[0]}}, shared.along};
-    return sumOf(memory, same, shared);
+    return sumOf(memory, memory.joined(plain.segments, plain.segments.back().end, shared.along), shared);
   }
   Contents sum{{}, a.along};
   auto y = b.segments.begin();

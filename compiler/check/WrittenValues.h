@@ -26,8 +26,8 @@ std::vector<Contents> writtenBy(RankMemory &memory, const std::vector<Effect> &e
 /// What one part of a collective puts into its target (CollectiveValues.cpp).
 Contents resultOfCollective(RankMemory &memory, const proto::Operand &target, size_t index);
 
-/// Two sums added: cut where either is, contributions together. Nothing where ranks have shares of one alone, and the
-/// other is not one number.
+/// Two sums added: cut where either is, contributions together. Nothing where ranks have shares of them along different
+/// axes.
 std::optional<Contents> sumOf(const RankMemory &memory, const Contents &a, const Contents &b);
 
 } // namespace ds::check
