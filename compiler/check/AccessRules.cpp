@@ -114,7 +114,7 @@ void requireNoOverlap(const RankMemory &memory, const std::vector<Effect> &effec
       if (effects[w].scratch && effects[o].scratch && instance.command->has_collective())
         continue; // its parts are carried out one after another
       const bool inPlace = written.buffer() == other.buffer() && !effects[w].scratch && !effects[o].scratch;
-      if (!inPlace || (!instance.command->has_collective() && (a.begin != b.begin || a.end != b.end)))
+      if (!inPlace || (!instance.command->has_collective() && a != b))
         memory.refuse("race", index,
                       "writes " + memory.nameOf(written.buffer()) + " where its operand in " +
                           memory.nameOf(other.buffer()) + " lies");
@@ -150,6 +150,11 @@ void read(RankMemory &memory, const proto::Operand &operand, size_t index) {
       requireValue(memory, operand, segment, index);
       addReader(segment, {instance.queue, instance.position, index});
     });
+    if (range.ranks == 1)
+      shadow.own.touching(stretch.begin, stretch.end, [&](uint64_t, uint64_t, const OwnSegment &segment) {
+        if (segment.changed)
+          requireValue(memory, operand, segment, index);
+      });
   }
 }
 

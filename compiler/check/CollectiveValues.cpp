@@ -33,16 +33,6 @@ std::optional<uint32_t> onlyAxisOf(const proto::Plan &plan, uint32_t communicato
   return only;
 }
 
-/// Whether the ranks of a communicator have other parts of what a segment holds, or other terms of it.
-bool isShared(const RankMemory &memory, const OperandSegment &segment, uint32_t communicator) {
-  const plan::AxisSet axes = plan::axesOf(memory.plan(), communicator);
-  const Values &values = memory.values();
-  for (const Values::Placed *placed = values.placedIn(segment.value); placed; placed = values.placedIn(placed->whole))
-    if (axes.contains(placed->spread.axis))
-      return true;
-  return false;
-}
-
 /// The n-th of n parts along an axis, which lie side by side when they are gathered.
 Spread sliceOf(const Values &values, uint32_t value, uint32_t axis, uint64_t parts) {
   return {axis, {}, Cut::inParts(1, parts, values.type(value).elements.value_or(0) / parts)};
@@ -87,9 +77,13 @@ constexpr auto nothing = [](uint64_t bytes) { return Contents{{{0, bytes, {.valu
 Contents gathered(const RankMemory &memory, const proto::CollectivePart &part, uint32_t communicator, Contents own) {
   const plan::AxisSet axes = plan::axesOf(memory.plan(), communicator);
   const uint64_t bytes = byteCount(part.target());
-  const bool varies =
-      std::ranges::any_of(own.segments, [&](const OperandSegment &one) { return one.varies - axes != one.varies; });
-  if (!varies && own.along == axes)
+  const auto isUnknown = [](const OperandSegment &one) { return one.value == Values::unknown; };
+  if (std::ranges::all_of(own.segments, isUnknown))
+    return {{{0, bytes}}};
+  const auto differs = [&](const OperandSegment &one) {
+    return one.varies - axes != one.varies || memory.isShared(one, axes);
+  };
+  if (own.along == axes && std::ranges::none_of(own.segments, differs))
     return {std::move(own.segments)}; // of one role, which has all ranks
   if (const std::optional<uint32_t> whole =
           own.along.empty() ? joinedParts(memory, communicator, own.segments) : std::nullopt)
@@ -130,7 +124,7 @@ std::optional<Contents> gatheredFromRoles(RankMemory &memory, int part, size_t i
     const uint64_t coordinate = plan::Group(memory.plan().world(), source.along).coordinate(rank);
     const Coordinates &ranks = theirs.coordinates(source.along);
     for (OperandSegment segment : cut(source.segments, (coordinate - ranks.first) / ranks.step * bytes, bytes)) {
-      if (!axes.includes(source.along) || segment.varies - axes != segment.varies)
+      if (!axes.includes(source.along) || segment.varies - axes != segment.varies || memory.isShared(segment, axes))
         static_cast<Known &>(segment) = {.value = Values::other};
       segment.begin += begin;
       segment.end += begin;
@@ -166,10 +160,11 @@ void takeFirst(const RankMemory &memory, Contents &contents, uint32_t communicat
   const uint32_t first = plan::Group(memory.plan(), communicator).first(memory.rank);
   const bool isOfRole = plan::roleOfRank(memory.plan(), first).name() == memory.role().name();
   for (OperandSegment &segment : contents.segments)
-    if (contents.along - axes != contents.along || !isOfRole || isShared(memory, segment, communicator))
-      segment.value = Values::other;
-    else if (segment.varies - axes != segment.varies)
-      segment.value = memory.values().ofRank(segment.value, "the first rank");
+    if (contents.along - axes != contents.along || !isOfRole || memory.isShared(segment, axes))
+      static_cast<Known &>(segment) = {.value = Values::other};
+    else if (segment.varies - axes != segment.varies || !segment.contributions.empty())
+      static_cast<Known &>(segment) = {.value = memory.values().ofRank(segment.value, "the first rank"),
+                                       .valueByte = segment.valueByte};
 }
 
 /// Several micro-batches of each rank, added up before the ranks', are added up in another order than one rank's, which

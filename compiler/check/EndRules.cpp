@@ -86,6 +86,8 @@ void requireHeld(RankMemory &memory, uint32_t index, uint32_t place) {
   };
   shadow.common.over(first, last, [&](uint64_t begin, uint64_t end, const Segment &segment) {
     const Contents held = memory.joined({{begin - first, end - first, segment.content}}, buffer.bytes(), along);
+    if (held.along != along)
+      require(segment, "holds what each rank has a slice of, not the same on all ranks");
     for (const OperandSegment &one : held.segments) {
       uint64_t at = one.begin;
       const auto pad = [&](uint64_t to) {
@@ -103,7 +105,9 @@ void requireHeld(RankMemory &memory, uint32_t index, uint32_t place) {
     }
   });
   shadow.own.touching(first, last, [&](uint64_t begin, uint64_t end, const OwnSegment &own) {
-    for (const Member &member : within(members, std::max(begin, first) - first, std::min(end, last) - first))
+    const bool isShare = !along.empty(); // of which each rank has other members there
+    for (const Member &member :
+         isShare ? members : within(members, std::max(begin, first) - first, std::min(end, last) - first))
       require(own, own.changed ? "holds elements of " + memory.plan().variables(int(member.variable)).name() +
                                      " that are not the same on all ranks"
                                : "");

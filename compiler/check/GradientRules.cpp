@@ -12,6 +12,7 @@
 #include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -187,9 +188,12 @@ void requireGradient(RankMemory &memory, const std::vector<Contents> &read, std:
   };
   if (!members.empty())
     requireShared(Row::gradient);
+  std::map<uint32_t, Meaning::Update> updates; // by variable
   for (const Member &member : members) {
-    const Meaning::Update update =
-        context.meaning.requireUpdate(*instance.command, member.variable, values, mayTakeOne);
+    const auto [known, isNew] = updates.try_emplace(member.variable);
+    if (isNew)
+      known->second = context.meaning.requireUpdate(*instance.command, member.variable, values, mayTakeOne);
+    const Meaning::Update &update = known->second;
     memory.byOne |= update.oneFor && update.oneFor != context.one;
     for (size_t i = 0; i < update.state.size() && Row::state + i < size_t(operands.size()); ++i) {
       requireShared(Row::state + i);

@@ -15,7 +15,7 @@ namespace ds::check {
 bool Range::overlaps(const Range &other) const {
   if (arena != other.arena)
     return false;
-  if (slices == other.slices)
+  if (slices.stride == other.slices.stride && slices.along == other.slices.along)
     return begin < other.end && other.begin < end;
   const auto lastOf = [](const Range &one) { return one.end + one.slices.stride * (one.ranks - 1); };
   if (ranks > 1 && other.ranks > 1) // along other axes: some rank may well have both
@@ -134,7 +134,7 @@ Range RankMemory::rangeOf(const proto::Operand &operand, uint64_t microbatch) co
     range.end += ranks.first * operand.rank_stride();
     range.ranks = ranks.count;
     if (ranks.count > 1)
-      range.slices = {operand.rank_stride() * ranks.step, ranks.along};
+      range.slices = {operand.rank_stride() * ranks.step, ranks.along, range.begin, range.end - range.begin};
   }
   return range;
 }
@@ -164,15 +164,15 @@ Contents RankMemory::joined(std::vector<OperandSegment> segments, uint64_t bytes
   for (const OperandSegment &one : segments)
     if (one.share && along.empty())
       along = one.share->along;
-  if (along.empty())
-    return {std::move(segments)};
+  if (along.empty() || segments.empty())
+    return {std::move(segments), along};
   if (std::ranges::any_of(segments, [&](const OperandSegment &one) { return one.share && one.share->along != along; }))
     return {{{0, bytes, {.value = Values::other}}}};
-  if (const auto &share = segments[0].share;
-      share && segments.size() == 1 && segments[0].valueByte == 0 && share->bytes == bytes)
+  const bool isAll = segments.size() == 1 && segments[0].begin == 0 && segments[0].end == bytes;
+  if (const auto &share = segments[0].share; isAll && share && segments[0].valueByte == 0 && share->bytes == bytes)
     return {share->whole, along};
   const uint64_t ranks = coordinates(along).count;
-  if (segments.size() == 1 && isNumber(segments[0]))
+  if (isAll && isNumber(segments[0]))
     return {{{0, bytes * ranks, segments[0]}}, along};
   Contents contents{{}, along};
   for (uint64_t c = 0; c < ranks; ++c)
@@ -183,13 +183,18 @@ Contents RankMemory::joined(std::vector<OperandSegment> segments, uint64_t bytes
       for (OperandSegment &piece : own) {
         piece.begin += c * bytes + one.begin;
         piece.end += c * bytes + one.begin;
-        contents.segments.push_back(std::move(piece));
+        append(contents.segments, std::move(piece));
       }
     }
   return contents;
 }
 
 Contents RankMemory::contentsOf(const proto::Operand &operand, uint64_t microbatch) {
+  Contents own = ownContentsOf(operand, microbatch);
+  return own.along.empty() ? joined(std::move(own.segments), byteCount(operand)) : own;
+}
+
+Contents RankMemory::ownContentsOf(const proto::Operand &operand, uint64_t microbatch) {
   const Range range = rangeOf(operand, microbatch);
   const bool isOwn = range.ranks > 1, carried = isCarried(bufferOf(operand));
   ShadowMemory &shadow = shadows_[range.arena];
@@ -217,7 +222,7 @@ Contents RankMemory::contentsOf(const proto::Operand &operand, uint64_t microbat
       if (own.changed && range.begin + one.begin < end && begin < range.begin + one.end)
         static_cast<Known &>(one) = {.value = Values::other};
   });
-  return joined(std::move(segments), range.end - range.begin);
+  return {std::move(segments)};
 }
 
 uint32_t RankMemory::valueIn(const proto::Operand &operand, const Contents &contents) const {

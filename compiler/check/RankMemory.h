@@ -43,6 +43,7 @@ struct Stretch {
 struct Coordinates {
   uint64_t first = 0, step = 1, count = 1;
   plan::AxisSet along = {}; ///< those of the axes along which ranks of the role differ
+  bool operator==(const Coordinates &) const = default;
 };
 
 /// What roles have passed to each other so far in a run.
@@ -102,6 +103,8 @@ public:
   static uint64_t generationOf(const proto::Buffer &buffer, const Instance &instance);
 
   Contents contentsOf(const proto::Operand &operand, uint64_t microbatch);
+  /// The same, of shares what each rank has of them, which may be put elsewhere as it is.
+  Contents ownContentsOf(const proto::Operand &operand, uint64_t microbatch);
   /// What `bytes` bytes hold: shares side by side, if there are any; if `along` is given, along these axes.
   Contents joined(std::vector<OperandSegment> segments, uint64_t bytes, plan::AxisSet along = {}) const;
   /// The value that an operand which has these contents holds from its first byte on, on every rank.
@@ -115,6 +118,13 @@ public:
   /// Whether all elements are one number.
   bool isNumber(const Known &known) const {
     return known.value > Values::other && !values().type(known.value).elements;
+  }
+  /// Whether ranks along one of these axes have other parts of a value, or other terms of it.
+  bool isShared(const Known &known, plan::AxisSet axes) const {
+    const Values::Placed *placed = values().placedIn(known.value);
+    while (placed && !axes.contains(placed->spread.axis))
+      placed = values().placedIn(placed->whole);
+    return placed;
   }
   /// Refuses ("coverage") a role of which some ranks have other coordinates than others.
   const Coordinates &coordinates(plan::AxisSet axes) const;

@@ -23,11 +23,13 @@ void RankReplay::execute(size_t index) {
   if (isWhole())
     for (const Effect &effect : effects)
       requireAlive(memory_, *effect.operand, index);
+  const bool moves = instance.command->has_copy() || instance.command->has_send(); // bytes as they are
   std::vector<Contents> found(effects.size()); // before anything is overwritten: an operand may be read and written
   for (size_t e = 0; e < effects.size(); ++e)
     if (effects[e].reads) {
       read(memory_, *effects[e].operand, index);
-      found[e] = memory_.contentsOf(*effects[e].operand, instance.microbatch);
+      found[e] = moves ? memory_.ownContentsOf(*effects[e].operand, instance.microbatch)
+                       : memory_.contentsOf(*effects[e].operand, instance.microbatch);
     }
   memory_.byOne = false;
   requireNoOverlap(memory_, effects, index);

@@ -19,6 +19,16 @@ std::vector<OperandSegment> cut(const std::vector<OperandSegment> &segments, uin
   return inside;
 }
 
+void append(std::vector<OperandSegment> &segments, OperandSegment next) {
+  OperandSegment *last = segments.empty() ? nullptr : &segments.back();
+  if (last && last->end == next.begin && last->value == next.value && last->share == next.share &&
+      last->varies == next.varies && last->valueByte + (last->end - last->begin) == next.valueByte &&
+      last->contributions == next.contributions)
+    last->end = next.end;
+  else
+    segments.push_back(std::move(next));
+}
+
 void ShadowMemory::claim(uint64_t begin, uint64_t end, const Slices &slices) {
   std::vector<std::pair<uint64_t, uint64_t>> gaps;
   uint64_t at = begin;
@@ -37,9 +47,10 @@ void ShadowMemory::claim(uint64_t begin, uint64_t end, const Slices &slices) {
       own.assign(std::max(from, first), std::min(to, last), std::move(copy));
     });
   own.over(begin, end, [&](uint64_t, uint64_t, OwnSegment &segment) {
-    if (segment.slices != slices && segment.changed)
+    if (!segment.slices.agree(slices) && segment.changed)
       static_cast<Known &>(segment.content) = {.value = Values::other};
-    segment.slices = slices;
+    if (!segment.slices.agree(slices) || segment.slices.bytes < slices.bytes)
+      segment.slices = slices;
   });
 }
 

@@ -66,6 +66,9 @@ struct Contents {
 /// Those in [begin, begin + bytes), counted from `begin` on.
 std::vector<OperandSegment> cut(const std::vector<OperandSegment> &segments, uint64_t begin, uint64_t bytes);
 
+/// Adds a segment to those before it; goes on with the last one where that is of the same.
+void append(std::vector<OperandSegment> &segments, OperandSegment next);
+
 /// What bytes of an arena hold.
 struct Content : Known {
   enum Kind {
@@ -92,7 +95,15 @@ struct Segment {
 struct Slices {
   uint64_t stride = 0;
   plan::AxisSet along = {};
+  uint64_t begin = 0, bytes = 0; ///< of the first rank's
   bool operator==(const Slices &) const = default;
+  /// Whether ranks have bytes in common with others of the same alone: what is one's by these is its own by those.
+  bool agree(const Slices &other) const {
+    const auto isWithin = [](const Slices &a, const Slices &b) {
+      return a.begin >= b.begin && a.begin + a.bytes <= b.begin + b.stride;
+    };
+    return stride == other.stride && along == other.along && (isWithin(*this, other) || isWithin(other, *this));
+  }
 };
 
 /// The same of a byte in a slice, on the rank whose slice it lies in.

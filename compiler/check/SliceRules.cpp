@@ -32,6 +32,10 @@ void forgetPartialSums(RankMemory &memory, size_t index) {
       if (own.ranks > 1 || begin < own.begin || begin >= own.end)
         segment.content.kind = Content::Reduced;
     });
+    memory.shadow(whole.arena).own.over(whole.begin, whole.end, [&](uint64_t, uint64_t, OwnSegment &segment) {
+      if (!segment.slices.agree(own.slices))
+        segment.content.kind = Content::Reduced;
+    });
   }
 }
 

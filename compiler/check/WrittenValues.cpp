@@ -37,13 +37,19 @@ void requireSameMicrobatch(const RankMemory &memory, const Step &sender, size_t 
   }
 }
 
-/// What several ranks have of their own is nothing that one of them can send to another.
-Contents sentAlong(const RankMemory &memory, Contents contents, uint32_t axis) {
-  for (OperandSegment &segment : contents.segments)
-    if (contents.along.contains(axis) || segment.varies.contains(axis))
+/// What several ranks have of their own is nothing that one of them can send to another. Ranks of another role have
+/// the same shares where they have the same coordinates.
+Contents sentAlong(const RankMemory &memory, const RankMemory &sender, Contents contents, uint32_t axis) {
+  plan::AxisSet axes;
+  axes.add(axis);
+  for (OperandSegment &segment : contents.segments) {
+    const plan::AxisSet along = segment.share ? segment.share->along : contents.along;
+    const bool isAlike = along.empty() || memory.coordinates(along) == sender.coordinates(along);
+    if (along.contains(axis) || segment.varies.contains(axis) || !isAlike || memory.isShared(segment, axes))
       static_cast<Known &>(segment) = {.value = memory.values().ofRank(segment.value, "another rank"),
                                        .valueByte = segment.valueByte,
                                        .varies = segment.varies};
+  }
   return contents;
 }
 
@@ -54,7 +60,8 @@ std::vector<Contents> received(const RankMemory &memory, size_t index) {
   const proto::ReceiveCommand &receive = memory.instance(index).command->receive();
   std::vector<Contents> targets;
   for (const Contents &sent : memory.context.messages.sent.at(sender))
-    targets.push_back(sentAlong(memory, sent, memory.plan().channels(int(receive.channel())).axis()));
+    targets.push_back(sentAlong(memory, *memory.context.memories[sender.role], sent,
+                                memory.plan().channels(int(receive.channel())).axis()));
   return targets;
 }
 
@@ -115,6 +122,37 @@ bool areSums(const RankMemory &memory, const std::vector<Contents> &read, int op
   return isSum;
 }
 
+/// Calls visit(begin, end, x, y) for the bytes in which one segment of each lies.
+void overBoth(const Contents &a, const Contents &b, auto visit) {
+  auto y = b.segments.begin();
+  for (const OperandSegment &x : a.segments)
+    while (y != b.segments.end() && y->begin < x.end) {
+      if (const uint64_t begin = std::max(x.begin, y->begin), end = std::min(x.end, y->end); begin < end)
+        visit(begin, end, x, *y);
+      if (y->end > x.end)
+        break;
+      ++y;
+    }
+}
+
+/// Whether what is added to a sum of gradients is one of the same elements, or nothing but zeros.
+bool isAddedTo(const RankMemory &memory, const OperandSegment &sum, const OperandSegment &other) {
+  if (sum.contributions.empty())
+    return true;
+  if (other.contributions.empty())
+    return other.value == memory.values().zero() || other.value == memory.values().padding() ||
+           other.value == Values::unknown;
+  return sum.valueByte - sum.begin == other.valueByte - other.begin;
+}
+
+bool areAligned(const RankMemory &memory, const Contents &a, const Contents &b) {
+  bool are = true;
+  overBoth(a, b, [&](uint64_t, uint64_t, const OperandSegment &x, const OperandSegment &y) {
+    are &= isAddedTo(memory, x, y) && isAddedTo(memory, y, x);
+  });
+  return are;
+}
+
 /// A sum of gradients again, rounded or not, or the sum of two, if a kernel makes that. Roles that share a parameter
 /// add up what each has summed; their sums are of the same elements, micro-batch by micro-batch. That together they are
 /// the gradient is the optimizer's to ask.
@@ -129,11 +167,8 @@ std::optional<Contents> copyOrSumOfSums(RankMemory &memory, const std::vector<Co
     return std::nullopt;
   if (operands == 1)
     return rounds ? converted(memory, kernel, read[0]) : read[0];
-  for (const OperandSegment &a : read[0].segments)
-    for (const OperandSegment &b : read[1].segments)
-      if (a.begin < b.end && b.begin < a.end && a.valueByte - a.begin != b.valueByte - b.begin &&
-          !a.contributions.empty() && !b.contributions.empty())
-        memory.refuse("coverage", index, "adds sums of other elements of a gradient to each other");
+  if (!areAligned(memory, read[0], read[1]))
+    memory.refuse("coverage", index, "adds sums of other elements of a gradient to each other");
   return sumOf(memory, read[0], read[1]);
 }
 
@@ -147,10 +182,14 @@ Contents contributedTo(const RankMemory &memory, const proto::Operand &target, c
   for (size_t e = 0; e < effects.size(); ++e)
     if (effects[e].reads && memory.rangeOf(*effects[e].operand, microbatch) == range)
       contents = read[e];
+  const bool adds = result.added != Values::unknown;
   for (OperandSegment &segment : contents.segments) {
-    add(segment.contributions, {microbatch, {}, result.added == Values::unknown ? result.value : result.added});
-    segment.value = result.value;
-    segment.valueByte = segment.begin;
+    OperandSegment added(segment.begin, segment.end,
+                         {{{microbatch, {}, adds ? result.added : result.value}}, result.value, segment.begin});
+    const bool isSum = isAddedTo(memory, segment, added) && (!adds || isAddedTo(memory, added, segment));
+    for (const Contribution &one : segment.contributions)
+      add(added.contributions, one);
+    segment = isSum ? std::move(added) : OperandSegment(segment.begin, segment.end, {.value = Values::other});
   }
   return contents;
 }
@@ -215,19 +254,17 @@ std::optional<Contents> sumOf(const RankMemory &memory, const Contents &a, const
     return sumOf(memory, memory.joined(plain.segments, plain.segments.back().end, shared.along), shared);
   }
   Contents sum{{}, a.along};
-  auto y = b.segments.begin();
-  for (const OperandSegment &x : a.segments)
-    for (; y != b.segments.end() && y->begin < x.end; ++y) {
-      const uint64_t begin = std::max(x.begin, y->begin), end = std::min(x.end, y->end);
-      const bool isOfY = x.contributions.empty() && !y->contributions.empty(); // x may be zeros
-      const OperandSegment &one = isOfY ? *y : x;
-      OperandSegment &both = sum.segments.emplace_back(
-          begin, end, Known{y->contributions, one.value, one.valueByte + begin - one.begin, x.varies | y->varies});
-      for (const Contribution &added : x.contributions)
-        add(both.contributions, added);
-      if (y->end > x.end)
-        break;
-    }
+  overBoth(a, b, [&](uint64_t begin, uint64_t end, const OperandSegment &x, const OperandSegment &y) {
+    const bool isOfY = x.contributions.empty() && !y.contributions.empty(); // x may be zeros
+    const OperandSegment &one = isOfY ? y : x, &rest = isOfY ? x : y;
+    const plan::AxisSet varies = x.varies | y.varies;
+    if (!isAddedTo(memory, one, rest))
+      return append(sum.segments, {begin, end, {.value = Values::other, .varies = varies}});
+    OperandSegment both(begin, end, {y.contributions, one.value, one.valueByte + begin - one.begin, varies});
+    for (const Contribution &added : x.contributions)
+      add(both.contributions, added);
+    append(sum.segments, std::move(both));
+  });
   return sum;
 }
 

@@ -239,7 +239,7 @@ TEST(Check, RefusesAMissingReduction) {
   *part.mutable_source()->mutable_shape() = part.target().shape();
   part.mutable_source()->set_rank_stride(4096);
   part.clear_scratch();
-  EXPECT_FINDING(plan.check(), "coverage", "of this rank alone");
+  EXPECT_FINDING(plan.check(), "coverage", "lacks micro-batch 0");
 }
 
 TEST(Check, RefusesADoubledReduction) {
