@@ -114,7 +114,7 @@ void requireNoOverlap(const RankMemory &memory, const std::vector<Effect> &effec
       if (effects[w].scratch && effects[o].scratch && instance.command->has_collective())
         continue; // its parts are carried out one after another
       const bool inPlace = written.buffer() == other.buffer() && !effects[w].scratch && !effects[o].scratch;
-      if (!inPlace || (!instance.command->has_collective() && (a.begin != b.begin || a.end != b.end)))
+      if (!inPlace || (!instance.command->has_collective() && a != b))
         memory.refuse("race", index,
                       "writes " + memory.nameOf(written.buffer()) + " where its operand in " +
                           memory.nameOf(other.buffer()) + " lies");
@@ -134,49 +134,53 @@ void requireNoOverlap(const RankMemory &memory, const std::vector<Effect> &effec
 void read(RankMemory &memory, const proto::Operand &operand, size_t index) {
   const Instance &instance = memory.instance(index);
   const Range range = memory.rangeOf(operand, instance.microbatch);
-  if (!memory.isFollowed(range))
-    return;
-  memory.shadow(range.arena).over(range.begin, range.end, [&](uint64_t, uint64_t, Segment &segment) {
-    if (segment.written && !isDone(memory, segment.writer, index))
-      memory.refuse("race", index,
-                    "reads " + memory.nameOf(operand.buffer()) + " while queue " +
-                        memory.queueName(segment.writer.queue) + " may still write it; " +
-                        noWait(memory, segment.writer, index),
-                    memory.placeOf(segment.writer.instance) + " writes it", segment.writer.instance);
-    requireValue(memory, operand, segment, index);
-    addReader(segment, {instance.queue, instance.position, index});
-  });
+  ShadowMemory &shadow = memory.shadow(range.arena);
+  for (const Stretch &stretch : memory.stretchesOf(range)) {
+    if (range.ranks > 1)
+      shadow.claim(stretch.begin, stretch.end, range.slices);
+    shadow.histories(stretch.begin, stretch.end, [&](const Segment &segment) {
+      if (segment.written && !isDone(memory, segment.writer, index))
+        memory.refuse("race", index,
+                      "reads " + memory.nameOf(operand.buffer()) + " while queue " +
+                          memory.queueName(segment.writer.queue) + " may still write it; " +
+                          noWait(memory, segment.writer, index),
+                      memory.placeOf(segment.writer.instance) + " writes it", segment.writer.instance);
+    });
+    shadow.over(stretch.begin, stretch.end, range.ranks > 1, [&](uint64_t, uint64_t, Segment &segment) {
+      requireValue(memory, operand, segment, index);
+      addReader(segment, {instance.queue, instance.position, index});
+    });
+    if (range.ranks == 1)
+      shadow.own.touching(stretch.begin, stretch.end, [&](uint64_t, uint64_t, const OwnSegment &segment) {
+        if (segment.changed)
+          requireValue(memory, operand, segment, index);
+      });
+  }
 }
 
-void write(RankMemory &memory, const proto::Operand &operand, const std::vector<OperandSegment> &segments,
-           size_t index) {
+void write(RankMemory &memory, const proto::Operand &operand, const Contents &contents, size_t index) {
   const Instance &instance = memory.instance(index);
   const Range range = memory.rangeOf(operand, instance.microbatch);
-  if (!memory.isFollowed(range))
-    return;
-  const proto::Buffer &buffer = memory.bufferOf(operand);
   requireKept(memory, operand, index);
   ShadowMemory &shadow = memory.shadow(range.arena);
-  shadow.over(range.begin, range.end, [&](uint64_t, uint64_t, const Segment &segment) {
-    if (segment.written)
-      requireNotUsed(memory, operand, segment.writer, "write", index);
-    for (const Access &reader : segment.readers)
-      requireNotUsed(memory, operand, reader, "read", index);
-  });
-  const Access access{instance.queue, instance.position, index};
-  Content content;
-  content.buffer = operand.buffer();
-  content.generation = memory.isCarried(buffer) ? instance.microbatch + 1 : RankMemory::generationOf(buffer, instance);
-  if (operand.access() == proto::Operand::SCRATCH)
-    return shadow.assign(range.begin, range.end, {content, true, access, {}});
-  content.kind = Content::Written;
-  for (const OperandSegment &segment : segments) {
-    content.contributions = segment.contributions;
-    content.value = segment.value;
-    content.valueByte = segment.valueByte;
-    content.varies = segment.varies;
-    shadow.assign(range.begin + segment.begin, range.begin + segment.end, {content, true, access, {}});
+  for (const Stretch &stretch : memory.stretchesOf(range)) {
+    if (range.ranks > 1)
+      shadow.claim(stretch.begin, stretch.end, range.slices);
+    shadow.histories(stretch.begin, stretch.end, [&](const Segment &segment) {
+      if (segment.written)
+        requireNotUsed(memory, operand, segment.writer, "write", index);
+      for (const Access &reader : segment.readers)
+        requireNotUsed(memory, operand, reader, "read", index);
+    });
   }
+  const proto::Buffer &buffer = memory.bufferOf(operand);
+  const bool isScratch = operand.access() == proto::Operand::SCRATCH;
+  Segment written{{}, true, {instance.queue, instance.position, index}, {}};
+  written.content.kind = isScratch ? Content::Undefined : Content::Written;
+  written.content.buffer = operand.buffer();
+  written.content.generation =
+      memory.isCarried(buffer) ? instance.microbatch + 1 : RankMemory::generationOf(buffer, instance);
+  memory.put(range, written, isScratch ? Contents{{{0, range.end - range.begin}}} : contents);
 }
 
 } // namespace ds::check

@@ -18,8 +18,7 @@ void requireNoOverlap(const RankMemory &memory, const std::vector<Effect> &effec
 void read(RankMemory &memory, const proto::Operand &operand, size_t index);
 
 /// An instance writes an operand, or leaves its scratch in it: no other queue may use these bytes meanwhile ("race"),
-/// and only a step changes state ("coverage"). From then on they hold `segments`.
-void write(RankMemory &memory, const proto::Operand &operand, const std::vector<OperandSegment> &segments,
-           size_t index);
+/// and only a step changes state ("coverage"). From then on they hold `contents`.
+void write(RankMemory &memory, const proto::Operand &operand, const Contents &contents, size_t index);
 
 } // namespace ds::check

@@ -17,8 +17,8 @@
 
 namespace ds::check {
 
-/// Marks what a command writes, by effect, with the axes along which it varies.
-void distribute(RankMemory &memory, const std::vector<Effect> &effects,
-                std::vector<std::vector<OperandSegment>> &written, size_t index);
+/// Marks what a command writes with the axes along which it varies, by what it reads; both by effect.
+void distribute(const RankMemory &memory, const std::vector<Contents> &read, std::vector<Contents> &written,
+                size_t index);
 
 } // namespace ds::check

@@ -58,8 +58,7 @@ void requireAveraged(RankMemory &memory, const std::vector<Effect> &effects, siz
                     "is said to average " + memory.plan().variables(int(op.variables(0))).name() +
                         ", but writes nothing");
     for (const Effect &effect : effects)
-      if (const uint32_t held = memory.valueIn(*effect.operand, instance.microbatch);
-          effect.writes && memory.followsAll() && held != old)
+      if (const uint32_t held = memory.valueIn(*effect.operand, instance.microbatch); effect.writes && held != old)
         memory.refuse("meaning", index,
                       "averages into " + memory.nameOf(effect.operand->buffer()) + ", which holds " +
                           memory.values().name(held) + ", not the old " + memory.values().name(old));

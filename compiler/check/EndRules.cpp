@@ -32,7 +32,7 @@ std::string absentIn(const RankMemory &memory, uint32_t buffer, const Content &c
 }
 
 /// Why it does not hold what it should, or empty.
-std::string wrongIn(const RankMemory &memory, const Piece &piece, const Content &content) {
+std::string wrongIn(const RankMemory &memory, const Piece &piece, const Content &content, const Known &held) {
   const proto::Plan &plan = memory.plan();
   const std::string &name = plan.variables(int(piece.variable)).name();
   const StateChanges::Change change = memory.context.changes.of(piece.variable);
@@ -40,10 +40,10 @@ std::string wrongIn(const RankMemory &memory, const Piece &piece, const Content 
     return "holds elements of " + name + " " + absent;
   if (!memory.context.changes.isKnown() && change.how != StateChanges::Updated)
     return {}; // a plan by hand that says nothing of the rest
-  if (!memory.context.changes.varying(piece.variable).includes(content.varies))
+  if (!memory.context.changes.varying(piece.variable).includes(held.varies))
     return "holds elements of " + name + " that are not the same on all ranks";
   if (change.how == StateChanges::Pending)
-    if (const std::string why = whyNotPending(memory, content, piece.variable, piece.byte); !why.empty())
+    if (const std::string why = whyNotPending(memory, held, piece.variable, piece.byte); !why.empty())
       return ", which the next step's update reads, " + why;
   if (const uint64_t last = microbatchesOf(plan, memory.context.program.name());
       change.how == StateChanges::Carried && content.generation != last)
@@ -51,84 +51,90 @@ std::string wrongIn(const RankMemory &memory, const Piece &piece, const Content 
            (content.generation == 0 ? "was there before the step"
                                     : "micro-batch " + std::to_string(content.generation - 1) + " left") +
            ", not what the last one makes of it";
-  const bool mayBeUnknown = change.how == StateChanges::Stored || !memory.followsAll();
-  if (mayBeUnknown && mayBe(content.value, change.value))
+  if (change.how == StateChanges::Stored && mayBe(held.value, change.value))
     return {};
-  if (content.value != change.value || content.valueByte != piece.byte)
-    return "holds " + memory.values().name(content.value) + " from its byte " + std::to_string(content.valueByte) +
+  if (held.value != change.value || held.valueByte != piece.byte)
+    return "holds " + memory.values().name(held.value) + " from its byte " + std::to_string(held.valueByte) +
            " on, not " + memory.values().name(change.value) + " from its byte " + std::to_string(piece.byte) +
            " on, as the reference program leaves it";
   return {};
 }
 
-/// Bytes [first, last) of a buffer, each with nothing wrong in it: `wrong(byte, content)` says why.
-void requireBytes(RankMemory &memory, uint32_t index, uint64_t first, uint64_t last, auto &&wrong) {
-  const proto::Buffer &buffer = memory.role().buffers(int(index));
-  const uint64_t start = buffer.offset();
-  memory.shadow(buffer.arena())
-      .over(start + first, start + last, [&](uint64_t begin, uint64_t, const Segment &segment) {
-        if (const std::string why = wrong(begin - start, segment.content); !why.empty())
-          throw Refusal{"coverage",
-                        "program " + memory.context.program.name() + ", rank " + std::to_string(memory.rank) +
-                            ": at its end " + memory.nameOf(index) + (why.starts_with(",") ? "" : " ") + why,
-                        segment.written ? memory.placeOf(segment.writer.instance) + " wrote it" : ""};
-      });
-}
-
 /// What lies between the members of a bucket, of which nothing was there before the run.
-void requirePadding(RankMemory &memory, uint32_t index, uint64_t first, uint64_t last) {
-  if (first == last)
-    return;
-  requireBytes(memory, index, first, last, [&](uint64_t, const Content &content) -> std::string {
-    if (const std::string absent = absentIn(memory, index, content); !absent.empty())
-      return "has zeros between variables " + absent;
-    Values &values = memory.values();
-    const bool isUnknown = content.value == Values::unknown && !memory.followsAll();
-    if (isUnknown || values.isPadding(content.value) || content.value == values.zero())
-      return {};
-    return "holds " + values.name(content.value) + " between variables, where zeros are";
-  });
+std::string wrongPadding(const RankMemory &memory, uint32_t index, const Content &content, const Known &held) {
+  if (const std::string absent = absentIn(memory, index, content); !absent.empty())
+    return "has zeros between variables " + absent;
+  Values &values = memory.values();
+  if (values.isPadding(held.value) || held.value == values.zero())
+    return {};
+  return "holds " + values.name(held.value) + " between variables, where zeros are";
 }
 
 /// What lies in buffer `place` when the run has ended is what buffer `index` holds when the next one begins.
 void requireHeld(RankMemory &memory, uint32_t index, uint32_t place) {
-  const proto::Buffer &buffer = memory.role().buffers(int(index));
-  uint64_t end = 0;
-  for (const Member &member : Layout(memory.plan(), buffer, memory.rank).within(0, buffer.bytes())) {
-    if (place != index)
-      requirePadding(memory, place, end, member.begin);
-    requireBytes(memory, place, member.begin, member.end, [&](uint64_t byte, const Content &content) {
-      return wrongIn(memory, {place, member.variable, member.firstByte + byte - member.begin}, content);
-    });
-    end = member.end;
-  }
-  if (place != index)
-    requirePadding(memory, place, end, buffer.bytes());
+  const proto::Buffer &buffer = memory.role().buffers(int(place));
+  const std::vector<Member> members = memory.membersOf(memory.role().buffers(int(index)));
+  const plan::AxisSet along = memory.coordinates(memory.sharedAlong(memory.role().buffers(int(index)))).along;
+  ShadowMemory &shadow = memory.shadow(buffer.arena());
+  const uint64_t first = buffer.offset(), last = first + buffer.bytes();
+  const auto require = [&](const Segment &segment, const std::string &wrong) {
+    if (!wrong.empty())
+      throw Refusal{"coverage",
+                    "program " + memory.context.program.name() + ", rank " + std::to_string(memory.rank) +
+                        ": at its end " + memory.nameOf(place) + (wrong.starts_with(",") ? "" : " ") + wrong,
+                    segment.written ? memory.placeOf(segment.writer.instance) + " wrote it" : ""};
+  };
+  shadow.common.over(first, last, [&](uint64_t begin, uint64_t end, const Segment &segment) {
+    const Contents held = memory.joined({{begin - first, end - first, segment.content}}, buffer.bytes(), along);
+    if (held.along != along)
+      require(segment, "holds what each rank has a slice of, not the same on all ranks");
+    for (const OperandSegment &one : held.segments) {
+      uint64_t at = one.begin;
+      const auto pad = [&](uint64_t to) {
+        if (at < to && place != index)
+          require(segment, wrongPadding(memory, place, segment.content, one));
+      };
+      for (const Member &member : within(members, one.begin, one.end)) {
+        pad(member.begin);
+        at = member.end;
+        Known part = one;
+        part.valueByte += member.begin - one.begin;
+        require(segment, wrongIn(memory, {place, member.variable, member.firstByte}, segment.content, part));
+      }
+      pad(one.end);
+    }
+  });
+  shadow.own.touching(first, last, [&](uint64_t begin, uint64_t end, const OwnSegment &own) {
+    const bool isShare = !along.empty(); // of which each rank has other members there
+    for (const Member &member :
+         isShare ? members : within(members, std::max(begin, first) - first, std::min(end, last) - first))
+      require(own, own.changed ? "holds elements of " + memory.plan().variables(int(member.variable)).name() +
+                                     " that are not the same on all ranks"
+                               : "");
+  });
 }
 
 } // namespace
 
 void requireEnds(RankMemory &memory) {
   const std::map<uint32_t, uint32_t> &nexts = memory.context.schedule.nexts;
-  for (uint32_t b = 0; b < uint32_t(memory.role().buffers_size()); ++b) {
-    const auto next = nexts.find(b);
-    const uint32_t place = next == nexts.end() ? b : next->second;
-    const proto::Buffer &buffer = memory.role().buffers(int(place));
-    const bool holds = memory.role().buffers(int(b)).has_variable() || memory.role().buffers(int(b)).has_bucket();
-    if (holds && memory.isFollowed({buffer.arena(), buffer.offset(), buffer.offset() + buffer.bytes()}))
-      requireHeld(memory, b, place);
-  }
+  for (uint32_t b = 0; b < uint32_t(memory.role().buffers_size()); ++b)
+    if (const proto::Buffer &buffer = memory.role().buffers(int(b)); buffer.has_variable() || buffer.has_bucket()) {
+      const auto next = nexts.find(b);
+      requireHeld(memory, b, next == nexts.end() ? b : next->second);
+    }
 }
 
 void requireKept(const RankMemory &memory, const proto::Operand &written, size_t index) {
   if (memory.context.program.name() == "step" || byteCount(written) == 0)
     return;
   const proto::Buffer &held = memory.role().buffers(int(plan::stateOf(memory.role(), written.buffer())));
-  const std::vector<Member> members =
-      Layout(memory.plan(), held, memory.rank).within(memory.offsetIn(written), byteCount(written));
-  if (std::ranges::any_of(members, [&](const Member &member) {
-        return memory.context.changes.of(member.variable).how == StateChanges::Kept;
-      }))
+  const uint64_t first = written.byte_offset();
+  const bool isOfRank = !memory.sharedAlong(held).empty() || written.rank_stride() > 0; // each has other members there
+  const std::vector<Member> members = memory.membersOf(held);
+  if (std::ranges::any_of(
+          isOfRank ? members : within(members, first, first + byteCount(written)),
+          [&](const Member &member) { return memory.context.changes.of(member.variable).how == StateChanges::Kept; }))
     memory.refuse("coverage", index,
                   "changes " + memory.nameOf(written.buffer()) + "; program " + memory.context.program.name() +
                       " leaves weights and state as they are");

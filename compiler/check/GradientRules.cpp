@@ -6,14 +6,13 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/check/GradientRules.h"
 
-#include "compiler/check/Distribution.h"
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Layout.h"
 #include "kernels/KernelTable.h"
 #include "runtime/plan/world/Mesh.h"
-#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,10 +33,9 @@ const std::string &variableName(const RankMemory &memory, uint32_t variable) {
 }
 
 /// Why what a micro-batch has added is of other values, or of other elements of theirs; empty if it is not. A tied
-/// parameter's contributions come from several roles: together they must be all that is expected or, if not `whole`,
-/// be among it.
-std::string checkMicrobatch(const RankMemory &memory, const OperandSegment &segment, uint64_t microbatch,
-                            const Expected &expected, bool whole) {
+/// parameter's contributions come from several roles: together they must be all that is expected.
+std::string checkMicrobatch(const RankMemory &memory, const Known &segment, uint64_t microbatch,
+                            const Expected &expected) {
   Values &values = memory.values();
   std::vector<uint32_t> added;
   for (const Contribution &one : segment.contributions)
@@ -47,16 +45,16 @@ std::string checkMicrobatch(const RankMemory &memory, const OperandSegment &segm
     return values.name(number) + " from its byte " + std::to_string(at) + " on";
   };
   const bool known = expected.value != Values::unknown && std::ranges::count(added, uint32_t(Values::unknown)) == 0;
-  if (added.size() > 1 && (!known || !values.addUp(added, expected.value, whole)))
+  if (added.size() > 1 && (!known || !values.addUp(added, expected.value, /*whole=*/true)))
     return "holds micro-batch " + std::to_string(microbatch) + " " + std::to_string(added.size()) + " times";
   const bool sameElements = segment.value == Values::unknown || segment.valueByte == expected.byte;
-  if (!known || (values.addUp(added, expected.value, whole) && sameElements))
+  if (!known || (values.addUp(added, expected.value, /*whole=*/true) && sameElements))
     return {};
   return "is the sum of " + text(added[0], segment.valueByte) + ", not of " + text(expected.value, expected.byte);
 }
 
 /// Why a sum is not the gradient of a whole step, or empty.
-std::string checkGradient(const RankMemory &memory, const OperandSegment &segment, const Expected &expected) {
+std::string checkGradient(const RankMemory &memory, const Known &segment, const Expected &expected) {
   const proto::Training &training = memory.plan().training();
   const plan::AxisSet batch = plan::batchAxes(memory.plan());
   auto next = segment.contributions.begin(); // in the order of micro-batches
@@ -64,7 +62,7 @@ std::string checkGradient(const RankMemory &memory, const OperandSegment &segmen
     const std::string number = "micro-batch " + std::to_string(k);
     if (next == segment.contributions.end() || next->microbatch != k)
       return "lacks " + number;
-    if (std::string why = checkMicrobatch(memory, segment, k, expected, /*whole=*/true); !why.empty())
+    if (std::string why = checkMicrobatch(memory, segment, k, expected); !why.empty())
       return why;
     for (; next != segment.contributions.end() && next->microbatch == k; ++next)
       if (!next->summed.includes(batch))
@@ -76,70 +74,23 @@ std::string checkGradient(const RankMemory &memory, const OperandSegment &segmen
   return {};
 }
 
-/// Why a sum is no gradient of the micro-batches up to this one, or empty: those that it holds it holds once, and this
-/// one it does. A stage that reads a parameter and leaves its gradient to another has zeros; the update, which asks for
-/// the whole, would miss what was left out.
-std::string checkPartialGradient(const RankMemory &memory, const OperandSegment &segment, uint64_t microbatch,
-                                 const Expected &expected) {
-  const bool isNone = segment.contributions.empty() && segment.value == memory.values().zero();
-  if (expected.value == Values::unknown || (isNone && memory.plan().roles_size() > 1))
-    return {};
-  if (std::ranges::count(segment.contributions, microbatch, &Contribution::microbatch) == 0)
-    return "lacks micro-batch " + std::to_string(microbatch);
-  uint64_t last = UINT64_MAX;
-  for (const Contribution &one : segment.contributions) // in the order of micro-batches
-    if (std::exchange(last, one.microbatch) != one.microbatch)
-      if (std::string why = checkMicrobatch(memory, segment, one.microbatch, expected, /*whole=*/false); !why.empty())
-        return why;
-  return {};
-}
-
-/// Whether nothing is known of what another rank than the first of its role has there. The first has met the command.
-bool isUnfollowed(const RankMemory &memory, const OperandSegment &segment) {
-  return !memory.followsAll() && segment.value == Values::unknown && segment.contributions.empty();
-}
-
-/// What lies in bytes of an update's operand. Where that is not followed, what its buffer has when a run begins;
-/// nothing is known of a buffer that has nothing then.
-std::vector<OperandSegment> foundIn(RankMemory &memory, const proto::Operand &operand, uint64_t skip, uint64_t bytes,
-                                    uint64_t microbatch) {
-  if (memory.isFollowed(memory.rangeOf(operand, microbatch)))
-    return memory.segmentsOf(operand, skip, bytes, microbatch);
-  const proto::Buffer &buffer = memory.bufferOf(operand);
-  if (!buffer.has_variable() && !buffer.has_bucket())
-    return {{0, bytes}};
-  const uint64_t first = memory.offsetIn(operand) + skip;
-  std::vector<OperandSegment> segments;
-  uint64_t end = 0;
-  const auto pad = [&](uint64_t to) {
-    if (end < to)
-      segments.push_back({end, to, {}, memory.values().padding()});
-  };
-  for (const Member &member : Layout(memory.plan(), buffer, memory.rank).within(first, bytes)) {
-    pad(member.begin - first);
-    end = member.end - first;
-    segments.push_back({member.begin - first, end, {}, memory.values().variable(member.variable), member.firstByte});
-  }
-  pad(bytes);
-  return segments;
-}
-
-/// The parameters that an update finds in its operand, and the parts of them; counted from the operand's first byte.
-std::vector<Member> parametersIn(RankMemory &memory, const proto::Operand &operand, size_t index) {
+/// The parameters that an update finds in its operand, and the parts of them; counted from the first byte of what the
+/// operand holds.
+std::vector<Member> parametersIn(const RankMemory &memory, const proto::Operand &operand, const Contents &held,
+                                 size_t index) {
   const Values &values = memory.values();
   std::vector<Member> members;
-  for (const OperandSegment &segment :
-       foundIn(memory, operand, 0, byteCount(operand), memory.instance(index).microbatch)) {
-    if (isUnfollowed(memory, segment) || values.isPadding(segment.value))
+  for (const OperandSegment &segment : held.segments) {
+    if (values.isPadding(segment.value))
       continue;
-    const auto held = values.heldIn(segment.value);
-    if (held && held->version == Values::Version::Updated)
+    const auto found = values.heldIn(segment.value);
+    if (found && found->version == Values::Version::Updated)
       memory.refuse("coverage", index,
-                    "updates parameter " + variableName(memory, held->variable) + " a second time in one step");
-    if (!held || held->version != Values::Version::Old)
+                    "updates parameter " + variableName(memory, found->variable) + " a second time in one step");
+    if (!found || found->version != Values::Version::Old)
       throw Mismatch{"its operand in " + memory.nameOf(operand.buffer()) + " holds " + values.name(segment.value) +
                      ", neither a parameter nor state"};
-    Member next{held->variable, segment.begin, segment.end, segment.valueByte};
+    Member next{found->variable, segment.begin, segment.end, segment.valueByte};
     if (!members.empty() && members.back().variable == next.variable && members.back().end == next.begin &&
         members.back().firstByte + (next.begin - members.back().begin) == next.firstByte)
       members.back().end = next.end;
@@ -151,18 +102,18 @@ std::vector<Member> parametersIn(RankMemory &memory, const proto::Operand &opera
 
 /// An update takes the old value of its parameter's state, and of its pending gradient, where the parameter's elements
 /// are.
-void requireOld(RankMemory &memory, size_t operand, uint32_t variable, const Member &parameter, size_t index) {
+void requireOld(const RankMemory &memory, size_t operand, const Contents &held, uint32_t variable,
+                const Member &parameter, size_t index) {
   const proto::Operand &own = memory.instance(index).command->kernel().operands(int(operand));
   const Values &values = memory.values();
   const uint32_t expected = memory.values().variable(variable);
   const auto text = [&](uint32_t value, uint64_t byte) {
     return values.name(value) + " from its byte " + std::to_string(byte) + " on";
   };
-  for (const OperandSegment &segment :
-       foundIn(memory, own, parameter.begin, parameter.end - parameter.begin, memory.instance(index).microbatch)) {
+  for (const OperandSegment &segment : cut(held.segments, parameter.begin, parameter.end - parameter.begin)) {
     const uint64_t byte = parameter.firstByte + segment.begin;
     const bool isOld = segment.value == expected && segment.valueByte == byte && segment.contributions.empty();
-    if (!isOld && !isUnfollowed(memory, segment))
+    if (!isOld)
       memory.refuse(operand == kernels::KernelRow::gradient ? "coverage" : "meaning", index,
                     "its operand in " + memory.nameOf(own.buffer()) + " holds " +
                         text(segment.value, segment.valueByte) + ", but the update of " +
@@ -171,14 +122,14 @@ void requireOld(RankMemory &memory, size_t operand, uint32_t variable, const Mem
 }
 
 /// State is changed with its parameter alone: where that has padding, an operand that is written has nothing else.
-void requireNoMore(RankMemory &memory, const proto::Operand &state, const std::vector<Member> &parameters,
-                   size_t index) {
-  if (!memory.followsAll() || state.access() != proto::Operand::READ_WRITE)
+void requireNoMore(const RankMemory &memory, const proto::Operand &state, const Contents &contents,
+                   const std::vector<Member> &parameters) {
+  if (state.access() != proto::Operand::READ_WRITE)
     return;
   uint64_t updated = 0, held = 0;
   for (const Member &parameter : parameters)
     updated += parameter.end - parameter.begin;
-  for (const OperandSegment &segment : memory.segmentsOf(state, memory.instance(index).microbatch))
+  for (const OperandSegment &segment : contents.segments)
     if (memory.values().heldIn(segment.value) && !memory.values().isPadding(segment.value))
       held += segment.end - segment.begin;
   if (held > updated)
@@ -217,32 +168,42 @@ void requireOneSum(const RankMemory &memory, const OperandSegment &segment, uint
 
 } // namespace
 
-void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_t index) {
+void requireGradient(RankMemory &memory, const std::vector<Contents> &read, std::span<const uint32_t> values,
+                     size_t index) {
   const Instance &instance = memory.instance(index);
   const RoleContext &context = memory.context;
   const auto &operands = instance.command->kernel().operands();
   using Row = kernels::KernelRow;
   const proto::Operand &gradient = operands[Row::gradient];
   const bool mayTakeOne = context.program.has_tail() && !context.isInTail(instance.call);
-  const std::vector<Member> members = parametersIn(memory, operands[Row::parameter], index);
+  const std::vector<Member> members = parametersIn(memory, operands[Row::parameter], read[Row::parameter], index);
   requireWhole(memory, *instance.command, members);
-  for (size_t i = Row::state; i < size_t(operands.size()); ++i)
-    requireNoMore(memory, operands[int(i)], members, index);
+  const auto requireShared = [&](size_t operand) {
+    const auto has = [&](size_t one) {
+      return (read[one].along.empty() ? "all of " : "each its own slice of ") +
+             memory.nameOf(operands[int(one)].buffer());
+    };
+    if (read[operand].along != read[Row::parameter].along)
+      throw Mismatch{"ranks take " + has(operand) + ", but for its parameter " + has(Row::parameter)};
+  };
+  if (!members.empty())
+    requireShared(Row::gradient);
+  std::map<uint32_t, Meaning::Update> updates; // by variable
   for (const Member &member : members) {
-    const Meaning::Update update =
-        context.meaning.requireUpdate(*instance.command, member.variable, values, mayTakeOne);
-    if (update.oneFor && update.oneFor != context.one)
-      context.messages.byOne.insert({context.index, index});
-    for (size_t i = 0; i < update.state.size() && Row::state + i < size_t(operands.size()); ++i)
-      requireOld(memory, Row::state + i, update.state[i], member, index);
+    const auto [known, isNew] = updates.try_emplace(member.variable);
+    if (isNew)
+      known->second = context.meaning.requireUpdate(*instance.command, member.variable, values, mayTakeOne);
+    const Meaning::Update &update = known->second;
+    memory.byOne |= update.oneFor && update.oneFor != context.one;
+    for (size_t i = 0; i < update.state.size() && Row::state + i < size_t(operands.size()); ++i) {
+      requireShared(Row::state + i);
+      requireOld(memory, Row::state + i, read[Row::state + i], update.state[i], member, index);
+    }
     if (update.pending) {
-      requireOld(memory, Row::gradient, *update.pending, member, index);
+      requireOld(memory, Row::gradient, read[Row::gradient], *update.pending, member, index);
       continue;
     }
-    for (const OperandSegment &segment :
-         memory.segmentsOf(gradient, member.begin, member.end - member.begin, instance.microbatch)) {
-      if (isUnfollowed(memory, segment))
-        continue;
+    for (const OperandSegment &segment : cut(read[Row::gradient].segments, member.begin, member.end - member.begin)) {
       if (const std::string why = checkGradient(memory, segment, {update.added, member.firstByte + segment.begin});
           !why.empty())
         memory.refuse("coverage", index,
@@ -251,17 +212,19 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
       requireOneSum(memory, segment, member.variable, index);
     }
   }
+  for (size_t i = Row::state; i < size_t(operands.size()); ++i)
+    requireNoMore(memory, operands[int(i)], read[i], members);
 }
 
-void requireSummed(RankMemory &memory, const proto::Operand &gradient, size_t index) {
-  for (const OperandSegment &segment : memory.segmentsOf(gradient, memory.instance(index).microbatch)) {
+void requireSummed(const RankMemory &memory, const Contents &gradient, size_t index) {
+  for (const OperandSegment &segment : gradient.segments) {
     for (const Contribution &one : segment.contributions)
       if (!one.summed.includes(plan::batchAxes(memory.plan())))
         memory.refuse("coverage", index,
                       "squares a gradient that holds micro-batch " + std::to_string(one.microbatch) +
                           " of this rank alone; it was not summed over the ranks, or this rank added to the sum");
     const auto held = memory.values().heldIn(segment.value);
-    if (!memory.followsAll() || segment.contributions.empty() || !held || held->variable == Values::noVariable)
+    if (segment.contributions.empty() || !held || held->variable == Values::noVariable)
       continue;
     const uint32_t added = memory.context.meaning.contributionTo(held->variable);
     if (const std::string why = checkGradient(memory, segment, {added, segment.valueByte}); !why.empty())
@@ -269,23 +232,19 @@ void requireSummed(RankMemory &memory, const proto::Operand &gradient, size_t in
   }
 }
 
-std::string whyNotPending(const RankMemory &memory, const Content &content, uint32_t variable, uint64_t byte) {
-  if (!memory.followsAll() && content.value == Values::unknown)
-    return {}; // as of an update
+std::string whyNotPending(const RankMemory &memory, const Known &held, uint32_t variable, uint64_t byte) {
   const Meaning &meaning = memory.context.meaning;
   const uint32_t added = meaning.gradientOf(meaning.delays().gradientIn(variable).value());
-  const OperandSegment segment{0, 0, content.contributions, content.value, content.valueByte};
-  return checkGradient(memory, segment, {added, byte});
+  return checkGradient(memory, held, {added, byte});
 }
 
-std::vector<OperandSegment> summands(RankMemory &memory, const proto::Operand &source, uint64_t skip, uint64_t bytes,
-                                     size_t index) {
+Contents summands(RankMemory &memory, const proto::Operand &source, size_t index) {
   const Instance &instance = memory.instance(index);
-  std::vector<OperandSegment> segments = memory.segmentsOf(source, skip, bytes, instance.microbatch);
+  Contents contents = memory.contentsOf(source, instance.microbatch);
   const proto::Buffer &buffer = memory.bufferOf(source);
   if (holdsSums(buffer) || (buffer.scope() != proto::Buffer::CALL && buffer.scope() != proto::Buffer::SLOT))
-    return segments;
-  for (OperandSegment &segment : segments) {
+    return contents;
+  for (OperandSegment &segment : contents.segments) {
     const uint32_t exact = roundsSums(memory.plan()) ? memory.values().unconverted(segment.value) : segment.value;
     for (const uint32_t reference : instance.command->reference()) {
       const proto::ReferenceOp &op = memory.plan().reference().ops(int(reference));
@@ -299,28 +258,7 @@ std::vector<OperandSegment> summands(RankMemory &memory, const proto::Operand &s
         segment.contributions = {{instance.microbatch, {}, exact}};
     }
   }
-  return segments;
-}
-
-void requireSlices(RankMemory &memory, const proto::CollectivePart &part, size_t index) {
-  const auto bucket = memory.context.schedule.bucketOf.find(part.target().buffer());
-  if (!memory.followsAll() || bucket == memory.context.schedule.bucketOf.end())
-    return;
-  const proto::Bucket &updated = memory.plan().buckets(int(bucket->second));
-  const uint64_t elements = byteCount(part.source()) / elementBytes(updated.dtype());
-  const Layout whole(memory.plan(), plan::membersWithin(memory.plan(), updated, 0, elements));
-  const uint64_t microbatch = memory.instance(index).microbatch;
-  for (const Member &member : whole.within(0, byteCount(part.source()))) {
-    const uint32_t added = memory.context.meaning.gradientOf(member.variable);
-    for (const OperandSegment &segment :
-         summands(memory, part.source(), member.begin, member.end - member.begin, index))
-      if (const std::string why =
-              checkPartialGradient(memory, segment, microbatch, {added, member.firstByte + segment.begin});
-          !why.empty())
-        memory.refuse("coverage", index,
-                      "what it sums in " + memory.nameOf(part.source().buffer()) + " as the gradient of " +
-                          variableName(memory, member.variable) + " " + why);
-  }
+  return contents;
 }
 
 } // namespace ds::check

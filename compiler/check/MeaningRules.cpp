@@ -1,7 +1,6 @@
 //===- MeaningRules.cpp - commands compute what they are said to ----------===//
 #include "compiler/check/MeaningRules.h"
 
-#include "compiler/check/Distribution.h"
 #include "compiler/check/GradientRules.h"
 #include "compiler/check/NormRules.h"
 #include "kernels/KernelRows.h"
@@ -26,7 +25,7 @@ bool sums(const proto::CollectiveCommand &collective) {
 void requireSumSoFar(RankMemory &memory, const proto::CollectivePart &part, uint32_t variable, uint64_t microbatch) {
   Values &values = memory.values();
   const uint32_t before = memory.valueIn(part.target(), microbatch);
-  if (memory.followsAll() && part.accumulate() && before != values.zero() && before != values.variable(variable))
+  if (part.accumulate() && before != values.zero() && before != values.variable(variable))
     throw Mismatch{"it adds to " + values.name(before) + ", not to " + values.name(values.variable(variable))};
 }
 
@@ -61,19 +60,20 @@ void requireSum(RankMemory &memory, const proto::Command &command, std::span<con
 
 /// Elements are summed as what they are.
 void requireSumType(RankMemory &memory, const proto::Operand &source, uint64_t microbatch) {
-  for (const OperandSegment &segment : memory.segmentsOf(source, microbatch))
+  for (const OperandSegment &segment : memory.contentsOf(source, microbatch).segments)
     if (const proto::DType dtype = memory.values().type(segment.value).dtype;
         dtype != proto::DTYPE_UNSPECIFIED && dtype != source.dtype())
       throw Mismatch{"it sums " + memory.values().name(segment.value) + " as elements of another type"};
 }
 
-void requireCommand(RankMemory &memory, std::span<const uint32_t> held, size_t index) {
+void requireCommand(RankMemory &memory, const std::vector<Contents> &read, std::span<const uint32_t> held,
+                    size_t index) {
   const Instance &instance = memory.instance(index);
   const proto::Command &command = *instance.command;
   if (isOptimizer(command))
-    requireGradient(memory, held, index);
+    requireGradient(memory, read, held, index);
   if (command.has_kernel() && command.kernel().kernel() == kernels::kernel<"block_sum_squares">.name)
-    requireSummed(memory, command.kernel().operands(0), index);
+    requireSummed(memory, read[0], index);
   if (command.has_kernel() && command.kernel().kernel() == kernels::kernel<"global_norm">.name)
     requireNorm(memory, command, held, instance.microbatch);
   if (command.has_collective())
@@ -81,9 +81,6 @@ void requireCommand(RankMemory &memory, std::span<const uint32_t> held, size_t i
   if (command.has_collective() && sums(command.collective()))
     for (const proto::CollectivePart &part : command.collective().parts())
       requireSumType(memory, part.source(), instance.microbatch);
-  if (command.has_collective() && command.collective().kind() == proto::CollectiveCommand::REDUCE_SCATTER)
-    for (const proto::CollectivePart &part : command.collective().parts())
-      requireSlices(memory, part, index);
 }
 
 /// What an operand of a kernel holds: a value whole, of its own element type, or parts of values.
@@ -98,7 +95,7 @@ uint32_t wholeValue(const RankMemory &memory, const proto::Operand &operand, uin
 /// In a closed world a kernel reads nothing of which nothing is known. Optimizers ask byte by byte.
 void requireKnown(const RankMemory &memory, const proto::Command &command, const std::vector<Effect> &effects,
                   std::span<const uint32_t> held) {
-  if (!memory.followsAll() || !memory.context.meaning.isClosed() || isOptimizer(command))
+  if (!memory.context.meaning.isClosed() || isOptimizer(command))
     return;
   for (size_t i = 0; i < effects.size(); ++i)
     if (effects[i].reads && held[i] == Values::unknown)
@@ -107,17 +104,18 @@ void requireKnown(const RankMemory &memory, const proto::Command &command, const
 
 } // namespace
 
-std::vector<Meaning::Result> requireMeaning(RankMemory &memory, const std::vector<Effect> &effects, size_t index) {
+std::vector<Meaning::Result> requireMeaning(RankMemory &memory, const std::vector<Effect> &effects,
+                                            const std::vector<Contents> &read, size_t index) {
   const Instance &instance = memory.instance(index);
   const proto::Command &command = *instance.command;
   std::vector<uint32_t> held;
-  for (const Effect &effect : effects) {
-    held.push_back(effect.reads ? memory.valueIn(*effect.operand, instance.microbatch) : uint32_t(Values::unknown));
+  for (size_t e = 0; e < effects.size(); ++e) {
+    held.push_back(effects[e].reads ? memory.valueIn(*effects[e].operand, read[e]) : uint32_t(Values::unknown));
     if (command.has_kernel())
-      held.back() = wholeValue(memory, *effect.operand, held.back());
+      held.back() = wholeValue(memory, *effects[e].operand, held.back());
   }
   try {
-    requireCommand(memory, held, index);
+    requireCommand(memory, read, held, index);
     if (command.has_kernel())
       requireKnown(memory, command, effects, held);
     if (command.has_kernel())

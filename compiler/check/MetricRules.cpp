@@ -1,7 +1,6 @@
 //===- MetricRules.cpp - a metric is the scalar that it is called after ---===//
 #include "compiler/check/MetricRules.h"
 
-#include "compiler/check/Distribution.h"
 #include "core/DType.h"
 #include "kernels/ElementwiseProgram.h"
 #include "runtime/plan/world/Mesh.h"
@@ -66,18 +65,15 @@ void requireMetric(RankMemory &memory, const proto::Metric &metric) {
   requireType(memory, metric);
   const std::string what = "program " + memory.context.program.name() + ": metric " + metric.name() + " is read from " +
                            memory.nameOf(metric.source().buffer());
-  if (memory.followsAll()) {
-    const uint32_t value = memory.valueIn(metric.source(), 0), expected = expectedOf(memory, metric);
-    if (!mayBe(value, expected))
-      throw Refusal{"meaning",
-                    what + ", which holds " + memory.values().name(value) + ", not " + memory.values().name(expected)};
-  }
+  const uint32_t value = memory.valueIn(metric.source(), 0), expected = expectedOf(memory, metric);
+  if (!mayBe(value, expected))
+    throw Refusal{"meaning",
+                  what + ", which holds " + memory.values().name(value) + ", not " + memory.values().name(expected)};
   const Range range = memory.rangeOf(metric.source(), 0);
-  if (memory.isFollowed(range))
-    memory.shadow(range.arena).over(range.begin, range.end, [&](uint64_t, uint64_t, const Segment &segment) {
-      if (segment.content.kind == Content::Undefined || segment.content.buffer != metric.source().buffer())
-        throw Refusal{"value", what + ", which does not hold it at the end"};
-    });
+  memory.shadow(range.arena).histories(range.begin, range.end, [&](const Segment &segment) {
+    if (segment.content.kind == Content::Undefined || segment.content.buffer != metric.source().buffer())
+      throw Refusal{"value", what + ", which does not hold it at the end"};
+  });
 }
 
 } // namespace

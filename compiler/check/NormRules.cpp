@@ -1,12 +1,9 @@
 //===- NormRules.cpp - the norm of gradients that ranks share out ---------===//
 #include "compiler/check/NormRules.h"
 
-#include "compiler/check/Distribution.h"
 #include "compiler/check/meaning/Mismatch.h"
 #include "compiler/check/meaning/ReferenceOps.h"
 #include "compiler/check/schedule/Effects.h"
-#include "compiler/check/schedule/Layout.h"
-#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <string>
@@ -28,10 +25,7 @@ void append(std::vector<OperandSegment> &sums, uint64_t begin, uint64_t end, uin
     sums.back().end = end * sumBytes;
     return;
   }
-  OperandSegment segment{begin * sumBytes, end * sumBytes};
-  segment.value = value;
-  segment.valueByte = first * sumBytes;
-  sums.push_back(segment);
+  sums.emplace_back(begin * sumBytes, end * sumBytes, Known{.value = value, .valueByte = first * sumBytes});
 }
 
 /// Sums of a gradient that ends within a block of 1024 go on to its end: of padding, so they are 0.
@@ -73,70 +67,6 @@ std::vector<OperandSegment> joined(const std::vector<OperandSegment> &segments) 
   return whole;
 }
 
-/// What all ranks' sums are: of each member of the bucket its own, and 0 of what lies between.
-std::vector<OperandSegment> layoutOf(const RankMemory &memory, const proto::Bucket &bucket, uint64_t block) {
-  std::vector<OperandSegment> sums;
-  uint64_t end = 0;
-  const auto pad = [&](uint64_t to) {
-    if (end < to)
-      append(sums, end, to, memory.values().zero(), end);
-  };
-  for (const proto::BucketMember &member : bucket.members()) {
-    const uint32_t gradient = memory.values().variable(member.variable());
-    const uint64_t elements = *memory.values().type(gradient).elements;
-    const uint32_t squares = memory.values().squares(gradient, int64_t(block), elements);
-    const uint64_t begin = member.element() / block;
-    pad(begin);
-    end = begin + *memory.values().type(squares).elements;
-    append(sums, begin, end, squares, 0);
-  }
-  pad(bucket.elements() / block);
-  return sums;
-}
-
-/// Whether `part` holds, in each byte, what `whole` holds `skip` bytes further on.
-bool isPartOf(const std::vector<OperandSegment> &part, const std::vector<OperandSegment> &whole, uint64_t skip,
-              Values &values) {
-  for (const OperandSegment &one : part)
-    for (const OperandSegment &other : whole) {
-      const uint64_t begin = std::max(one.begin + skip, other.begin), end = std::min(one.end + skip, other.end);
-      const bool bothZero = isZero(values, one.value) && isZero(values, other.value);
-      const bool isSame =
-          one.value == other.value && one.valueByte + begin - skip - one.begin == other.valueByte + begin - other.begin;
-      if (begin < end && !bothZero && !isSame)
-        return false;
-    }
-  return true;
-}
-
-/// Whether a bucket is of the gradients of the parameters in another.
-bool isOfGradients(const proto::Plan &plan, const proto::Bucket &bucket, const proto::Bucket &parameters) {
-  return std::ranges::equal(bucket.members(), parameters.members(),
-                            [&](const proto::BucketMember &gradient, const proto::BucketMember &parameter) {
-                              const proto::Variable &variable = plan.variables(int(gradient.variable()));
-                              return variable.kind() == proto::Variable::GRADIENT && variable.has_of() &&
-                                     variable.of() == parameter.variable();
-                            });
-}
-
-/// Sums of squares of all gradients in the bucket of which `own` has a slice: the one whose gradients were squared.
-/// Where that is not known, one that has what `own` has.
-std::optional<std::vector<OperandSegment>> layoutAround(const RankMemory &memory, const proto::CollectivePart &part,
-                                                        uint64_t block, uint64_t skip,
-                                                        const std::vector<OperandSegment> &own) {
-  const proto::Plan &plan = memory.plan();
-  const auto &squared = memory.context.schedule.squaredBucketOf;
-  const auto known = squared.find(part.source().buffer());
-  for (const proto::Bucket &bucket : plan.buckets()) {
-    if (bucket.elements() / block * sumBytes != byteCount(part.target()) ||
-        (known != squared.end() && !isOfGradients(plan, bucket, plan.buckets(int(known->second)))))
-      continue;
-    if (auto whole = layoutOf(memory, bucket, block); isPartOf(own, whole, skip, memory.values()))
-      return whole;
-  }
-  return std::nullopt;
-}
-
 /// What a norm is the root of counts no bytes twice.
 void requireEachPartOnce(const RankMemory &memory, const proto::KernelCommand &kernel, uint64_t microbatch) {
   std::vector<Range> parts;
@@ -151,17 +81,18 @@ void requireEachPartOnce(const RankMemory &memory, const proto::KernelCommand &k
 
 } // namespace
 
-std::vector<OperandSegment> sumsOfSquares(RankMemory &memory, size_t index) {
-  const Instance &instance = memory.instance(index);
-  const proto::KernelCommand &kernel = instance.command->kernel();
+Contents sumsOfSquares(const RankMemory &memory, const Contents &gradient, size_t index) {
+  const proto::KernelCommand &kernel = memory.instance(index).command->kernel();
   const proto::Operand &input = kernel.operands(0), &result = kernel.operands(1);
   const proto::Attribute *said = attributeOf(kernel, "block");
-  const uint64_t count = byteCount(result) / sumBytes, block = said ? uint64_t(said->integer()) : wholeBlock;
+  const uint64_t block = said ? uint64_t(said->integer()) : wholeBlock;
   const uint64_t size = elementBytes(input.dtype());
   const uint64_t bytes = block * size;
+  if (!gradient.along.empty() && byteCount(input) % bytes != 0) // a block is of two ranks
+    return {{{0, byteCount(result), {.value = Values::other}}}};
   Values &values = memory.values();
   std::vector<OperandSegment> sums;
-  for (const OperandSegment &segment : joined(memory.segmentsOf(input, instance.microbatch))) {
+  for (const OperandSegment &segment : joined(gradient.segments)) {
     const uint64_t end = (segment.end + bytes - 1) / bytes, begin = std::min((segment.begin + bytes - 1) / bytes, end);
     if (isZero(values, segment.value)) {
       const uint64_t left = std::min(sumsLeft(values, sums), end - begin);
@@ -178,26 +109,14 @@ std::vector<OperandSegment> sumsOfSquares(RankMemory &memory, size_t index) {
                    : std::min<uint32_t>(segment.value, Values::other),
            isWhole && values.type(segment.value).elements ? segment.valueByte / bytes : 0);
   }
-  if (sums.empty())
-    append(sums, 0, count, Values::unknown, 0);
-  return sums;
-}
-
-std::optional<std::vector<OperandSegment>> gatheredSquares(const RankMemory &memory, const proto::CollectivePart &part,
-                                                           uint32_t communicator,
-                                                           const std::vector<OperandSegment> &own) {
-  const uint64_t skip = plan::Group(memory.plan(), communicator).coordinate(memory.rank) * byteCount(part.source());
-  for (const OperandSegment &segment : own)
-    if (const auto squared = memory.values().squaredBy(segment.value))
-      return layoutAround(memory, part, squared->block, skip, own);
-  return std::nullopt;
+  return {std::move(sums), gradient.along};
 }
 
 void requireNorm(RankMemory &memory, const proto::Command &command, std::span<const uint32_t> held,
                  uint64_t microbatch) {
   const proto::KernelCommand &kernel = command.kernel();
   requireEachPartOnce(memory, kernel, microbatch);
-  if (!memory.followsAll() || command.reference_size() != 1)
+  if (command.reference_size() != 1)
     return;
   Values &values = memory.values();
   const proto::ReferenceOp &op = memory.plan().reference().ops(int(command.reference(0)));

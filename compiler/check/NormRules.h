@@ -11,19 +11,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
 namespace ds::check {
 
-/// What a block_sum_squares puts into its result.
-std::vector<OperandSegment> sumsOfSquares(RankMemory &memory, size_t index);
-
-/// Sums of squares of all ranks' slices of a bucket, if `own`, this rank's, are of that kind.
-std::optional<std::vector<OperandSegment>> gatheredSquares(const RankMemory &memory, const proto::CollectivePart &part,
-                                                           uint32_t communicator,
-                                                           const std::vector<OperandSegment> &own);
+/// What a block_sum_squares puts into its result, of what it finds in its operand.
+Contents sumsOfSquares(const RankMemory &memory, const Contents &gradient, size_t index);
 
 /// A norm is of all gradients that its op names, in this order, each whole and once: its operand i holds the sums of
 /// squares of the op's, in blocks or in parts of blocks. Throws Mismatch. `held`: by operand.

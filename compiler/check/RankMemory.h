@@ -1,74 +1,57 @@
-//===- RankMemory.h - what the arenas of one rank hold in a run -----------===//
+//===- RankMemory.h - what the arenas of a role's ranks hold in a run -----===//
 #pragma once
 
 #include "compiler/check/ShadowMemory.h"
 #include "compiler/check/StateChanges.h"
 #include "compiler/check/meaning/Meaning.h"
+#include "compiler/check/schedule/Layout.h"
 #include "compiler/check/schedule/Refusal.h"
 #include "compiler/check/schedule/RoleSchedule.h"
 #include "compiler/check/schedule/Timeline.h"
 #include "runtime/plan/plan.pb.h"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace ds::check {
 
-/// Bytes of an arena.
+/// Bytes of an arena: of slices those of the role's first rank, the others' lie behind them.
 struct Range {
   uint32_t arena;
   uint64_t begin, end;
+  Slices slices = {};
+  uint64_t ranks = 1;
 
   bool operator==(const Range &) const = default;
-  bool overlaps(const Range &other) const { return arena == other.arena && begin < other.end && other.begin < end; }
+  /// Whether there is a rank on which both have a byte.
+  bool overlaps(const Range &other) const;
 };
 
-/// Bytes of an operand that hold one thing, counted from the operand's first byte.
-struct OperandSegment {
+/// Bytes of an arena in which an operand lies on some rank, and where these are among all that ranks have side by side.
+struct Stretch {
   uint64_t begin, end;
-  std::vector<Contribution> contributions = {};
-  uint32_t value = Values::unknown;
-  uint64_t valueByte = 0;    ///< where it begins in the value
-  plan::AxisSet varies = {}; ///< along these it is not the same on all ranks (Distribution.h)
+  uint64_t first;
 };
 
-/// Sums of gradients of all slices, of which each rank keeps its own.
-struct Scattered {
-  std::vector<OperandSegment> whole;
-  uint32_t communicator;
-
-  /// The slice of a rank, of so many bytes.
-  std::vector<OperandSegment> of(const proto::Plan &plan, uint32_t rank, uint64_t bytes) const;
+/// Which coordinates a role's ranks have among those that differ along some axes: first, first + step, ...
+struct Coordinates {
+  uint64_t first = 0, step = 1, count = 1;
+  plan::AxisSet along = {}; ///< those of the axes along which ranks of the role differ
+  bool operator==(const Coordinates &) const = default;
 };
 
 /// What roles have passed to each other so far in a run.
 struct Messages {
   /// By send: what lay in each of its operands.
-  std::map<Step, std::vector<std::vector<OperandSegment>>> sent;
+  std::map<Step, std::vector<Contents>> sent;
   /// By role, call, command and part of an all_gather: what lay in the source when the first role went on with it.
-  std::map<std::array<uint32_t, 4>, std::vector<OperandSegment>> gathered;
-  /// By kernel that copies or adds sums of gradients: the sum. A rank that is followed in a few bytes only, which may
-  /// not hold what the sum is made of, takes it from here.
-  std::map<Step, std::vector<OperandSegment>> sums;
-  /// By kernel that adds to sums of gradients, and its operand: what value it adds there. Read like `sums`.
-  std::map<std::pair<Step, const proto::Operand *>, uint32_t> added;
-  /// In all slices: what a reduce_scatter has made, by kernel what becomes of it, and by send and operand what is sent
-  /// of it. By role and buffer, what lies there.
-  std::map<std::pair<uint32_t, uint32_t>, Scattered> scattered;
-  std::map<Step, Scattered> made;
-  std::map<std::pair<Step, size_t>, Scattered> sentOfAll;
-  /// Updates that took 1 for a factor that may be another. Of other ranks than the first of a role not all scalars are
-  /// followed; they run the same commands.
-  std::set<Step> byOne;
+  std::map<std::array<uint32_t, 4>, Contents> gathered;
 };
 
 class RankMemory;
@@ -80,7 +63,7 @@ struct RoleContext {
   const StateChanges &changes;
   const JointTimeline &joint;
   Messages &messages;
-  const std::vector<std::unique_ptr<RankMemory>> &memories; ///< of the first rank of each role, in every byte
+  const std::vector<std::unique_ptr<RankMemory>> &memories; ///< by role
   uint32_t index;                                           ///< of the role
   const proto::Program &program;
   const RoleSchedule &schedule;
@@ -92,45 +75,65 @@ struct RoleContext {
   bool isInTail(uint32_t call) const { return program.has_tail() && call >= program.tail().first_call(); }
 };
 
-/// The arenas of one rank: what is known of each byte while the rank's run is followed.
+/// The arenas of a role's ranks: what is known of each byte while their run is followed.
 class RankMemory {
 public:
-  /// `followed`: the only bytes of interest, or nullptr for all. If given, the first ranks of all roles have run
-  /// before.
-  RankMemory(const RoleContext &context, uint32_t rank, const std::vector<Range> *followed);
+  explicit RankMemory(const RoleContext &context);
 
   const RoleContext context;
-  const uint32_t rank;
+  const uint32_t rank; ///< the role's first, which sentences name
+  bool byOne = false;  ///< the update that runs takes 1 for a factor that may be another
 
   const proto::Plan &plan() const { return context.plan; }
   const proto::Role &role() const { return context.role(); }
   const Timeline &timeline() const { return context.timeline(); }
   const Instance &instance(size_t index) const { return timeline().instances[index]; }
   Values &values() const { return context.meaning.values(); }
-  bool followsAll() const { return followed_ == nullptr; }
 
   const proto::Buffer &bufferOf(const proto::Operand &operand) const { return role().buffers(int(operand.buffer())); }
-  /// Where the operand begins within its buffer, for this rank.
-  uint64_t offsetIn(const proto::Operand &operand) const;
   /// Whether each micro-batch leaves there what the next one reads. Its contents' generations are how many have.
   bool isCarried(const proto::Buffer &buffer) const {
     return buffer.has_variable() && context.changes.of(buffer.variable()).how == StateChanges::Carried;
   }
   Range rangeOf(const proto::Operand &operand, uint64_t microbatch) const;
-  bool isFollowed(const Range &range) const {
-    return followsAll() || std::ranges::any_of(*followed_, [&](const Range &one) { return one.overlaps(range); });
-  }
+  std::vector<Stretch> stretchesOf(const Range &range) const;
   ShadowMemory &shadow(uint32_t arena) { return shadows_[arena]; }
 
   /// Which value of a buffer an instance means: that of its micro-batch, that of its call, or the only one.
   static uint64_t generationOf(const proto::Buffer &buffer, const Instance &instance);
 
-  /// What lies in `bytes` bytes of an operand behind its first `skip`; nothing where that is not followed.
-  std::vector<OperandSegment> segmentsOf(const proto::Operand &operand, uint64_t skip, uint64_t bytes,
-                                         uint64_t microbatch);
-  std::vector<OperandSegment> segmentsOf(const proto::Operand &operand, uint64_t microbatch);
-  /// The value that an operand holds from its first byte on.
-  uint32_t valueIn(const proto::Operand &operand, uint64_t microbatch);
+  Contents contentsOf(const proto::Operand &operand, uint64_t microbatch);
+  /// The same, of shares what each rank has of them, which may be put elsewhere as it is.
+  Contents ownContentsOf(const proto::Operand &operand, uint64_t microbatch);
+  /// What `bytes` bytes hold: shares side by side, if there are any; if `along` is given, along these axes.
+  Contents joined(std::vector<OperandSegment> segments, uint64_t bytes, plan::AxisSet along = {}) const;
+  /// The value that an operand which has these contents holds from its first byte on, on every rank.
+  uint32_t valueIn(const proto::Operand &operand, const Contents &contents) const;
+  uint32_t valueIn(const proto::Operand &operand, uint64_t microbatch) {
+    return valueIn(operand, contentsOf(operand, microbatch));
+  }
+  /// From now on the bytes of a range hold `contents`; `written` says by whom, for what.
+  void put(const Range &range, const Segment &written, const Contents &contents);
+
+  /// Whether all elements are one number.
+  bool isNumber(const Known &known) const {
+    return known.value > Values::other && !values().type(known.value).elements;
+  }
+  /// Whether ranks along one of these axes have other parts of a value, or other terms of it.
+  bool isShared(const Known &known, plan::AxisSet axes) const {
+    const Values::Placed *placed = values().placedIn(known.value);
+    while (placed && !axes.contains(placed->spread.axis))
+      placed = values().placedIn(placed->whole);
+    return placed;
+  }
+  /// Refuses ("coverage") a role of which some ranks have other coordinates than others.
+  const Coordinates &coordinates(plan::AxisSet axes) const;
+  /// Of what all ranks along some axes have side by side, `bytes` each: what the role's have.
+  Contents shared(const std::vector<OperandSegment> &whole, uint64_t bytes, plan::AxisSet axes) const;
+  /// What a PLAN buffer holds of variables, in bytes of what the role's ranks have of it side by side.
+  std::vector<Member> membersOf(const proto::Buffer &buffer) const;
+  /// The axes along which ranks have shares of what a buffer holds of a bucket.
+  plan::AxisSet sharedAlong(const proto::Buffer &buffer) const;
 
   // For sentences.
   [[noreturn]] void refuse(const char *rule, size_t index, const std::string &sentence, const std::string &note = {},
@@ -144,8 +147,8 @@ public:
 private:
   void setInitial(uint32_t buffer);
 
-  const std::vector<Range> *const followed_;
-  std::vector<ShadowMemory> shadows_; // by arena
+  std::vector<ShadowMemory> shadows_;                        // by arena
+  mutable std::map<plan::AxisSet, Coordinates> coordinates_; // as they are asked for
 };
 
 /// Whether gradients may be rounded on their way from rank to rank: a plan says so, and `verify --config` whether that

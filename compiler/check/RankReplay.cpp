@@ -1,4 +1,4 @@
-//===- RankReplay.cpp - one rank's run of a program, followed byte by byte --===//
+//===- RankReplay.cpp - one role's run of a program, followed byte by byte --===//
 #include "compiler/check/RankReplay.h"
 
 #include "compiler/check/AccessRules.h"
@@ -20,32 +20,30 @@ namespace ds::check {
 void RankReplay::execute(size_t index) {
   const Instance &instance = memory_.instance(index);
   const std::vector<Effect> &effects = memory_.context.schedule.effects[index];
-  if (isWhole()) {
+  if (isWhole())
     for (const Effect &effect : effects)
       requireAlive(memory_, *effect.operand, index);
-    requireGathered(memory_, effects, index);
-  }
-  for (const Effect &effect : effects)
-    if (effect.reads)
-      read(memory_, *effect.operand, index);
+  const bool moves = instance.command->has_copy() || instance.command->has_send(); // bytes as they are
+  std::vector<Contents> found(effects.size()); // before anything is overwritten: an operand may be read and written
+  for (size_t e = 0; e < effects.size(); ++e)
+    if (effects[e].reads) {
+      read(memory_, *effects[e].operand, index);
+      found[e] = moves ? memory_.ownContentsOf(*effects[e].operand, instance.microbatch)
+                       : memory_.contentsOf(*effects[e].operand, instance.microbatch);
+    }
+  memory_.byOne = false;
   requireNoOverlap(memory_, effects, index);
-  const std::vector<Meaning::Result> results = requireMeaning(memory_, effects, index);
+  requireGathered(memory_, effects, index);
+  const std::vector<Meaning::Result> results = requireMeaning(memory_, effects, found, index);
   requireAveraged(memory_, effects, index);
   for (uint32_t reference : instance.command->reference())
     if (const std::string &op = memory_.plan().reference().ops(int(reference)).op();
         op == "train.accumulate" || op == "train.update_average")
       ++effects_[reference];
-  if (instance.command->has_send() && memory_.followsAll())
-    for (const proto::Operand &source : instance.command->send().sources()) {
-      const Step step{memory_.context.index, index};
-      auto &sent = memory_.context.messages.sent[step];
-      sent.push_back(memory_.segmentsOf(source, instance.microbatch));
-      if (auto all = scatteredIn(memory_, source, sent.back()))
-        memory_.context.messages.sentOfAll[{step, sent.size() - 1}] = std::move(*all);
-    }
-  // Values are known before anything is overwritten: an operand may be read and written in one place.
-  std::vector<std::vector<OperandSegment>> written = writtenBy(memory_, effects, results, index);
-  distribute(memory_, effects, written, index);
+  if (instance.command->has_send())
+    memory_.context.messages.sent[{memory_.context.index, index}] = found;
+  std::vector<Contents> written = writtenBy(memory_, effects, found, results, index);
+  distribute(memory_, found, written, index);
   for (size_t e = 0; e < effects.size(); ++e)
     if (effects[e].writes || effects[e].scratch)
       write(memory_, *effects[e].operand, written[e], index);
@@ -53,10 +51,10 @@ void RankReplay::execute(size_t index) {
   countUnknown(written, index);
 }
 
-void RankReplay::countUnknown(const std::vector<std::vector<OperandSegment>> &written, size_t index) {
+void RankReplay::countUnknown(const std::vector<Contents> &written, size_t index) {
   uint64_t bytes = 0;
-  for (const std::vector<OperandSegment> &segments : written)
-    for (const OperandSegment &segment : segments)
+  for (const Contents &contents : written)
+    for (const OperandSegment &segment : contents.segments)
       bytes += segment.value == Values::unknown ? segment.end - segment.begin : 0;
   if (bytes > 0 && isWhole())
     memory_.context.meaning.addUnknown(*memory_.instance(index).command, bytes);

@@ -1,4 +1,4 @@
-//===- RankReplay.h - one rank's run of a program, followed byte by byte --===//
+//===- RankReplay.h - one role's run of a program, followed byte by byte --===//
 #pragma once
 
 #include "compiler/check/RankMemory.h"
@@ -10,12 +10,12 @@
 
 namespace ds::check {
 
-/// Carries out on a rank's memory what its role's commands do, and holds every rule against it.
+/// Carries out on the memory of a role's ranks what its commands do, and holds every rule against it.
 class RankReplay {
 public:
   explicit RankReplay(RankMemory &memory) : memory_(memory) {}
 
-  /// Instances come in order, all that touch what is followed.
+  /// Instances come in order.
   void execute(size_t index);
   /// After the last one.
   void finish();
@@ -23,10 +23,9 @@ public:
   const std::map<uint32_t, uint64_t> &effects() const { return effects_; }
 
 private:
-  /// Of the first rank of a role, in which every byte is followed, and of a run with the program's tail, if it has one,
-  /// in which some lives end: what is asked once.
-  bool isWhole() const { return memory_.followsAll() && !memory_.context.one; }
-  void countUnknown(const std::vector<std::vector<OperandSegment>> &written, size_t index);
+  /// Whether the run has the program's tail, if it has one, in which some lives end: what is asked once.
+  bool isWhole() const { return !memory_.context.one; }
+  void countUnknown(const std::vector<Contents> &written, size_t index);
 
   RankMemory &memory_;
   std::map<uint32_t, uint64_t> effects_; // of those that sum or average

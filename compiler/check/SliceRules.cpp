@@ -1,9 +1,6 @@
 //===- SliceRules.cpp - what ranks keep of what they share out ------------===//
 #include "compiler/check/SliceRules.h"
 
-#include "runtime/plan/world/Mesh.h"
-#include "runtime/plan/world/Placement.h"
-
 #include <algorithm>
 #include <cstdint>
 
@@ -19,11 +16,6 @@ bool computes(const proto::Plan &plan, const proto::Command &command) {
          });
 }
 
-bool isSlice(const proto::Plan &plan, const proto::Buffer &buffer) {
-  return plan::holdsWindow(plan, buffer) &&
-         plan::Group(plan, plan.buckets(int(buffer.bucket())).placement().window().communicator()).size() > 1;
-}
-
 } // namespace
 
 void forgetPartialSums(RankMemory &memory, size_t index) {
@@ -34,16 +26,16 @@ void forgetPartialSums(RankMemory &memory, size_t index) {
   for (const proto::CollectivePart &part : command.collective().parts()) {
     const Range whole = memory.rangeOf(part.source(), instance.microbatch);
     const Range own = memory.rangeOf(part.target(), instance.microbatch);
-    if (part.source().buffer() != part.target().buffer() || !whole.overlaps(own) || !memory.isFollowed(whole))
+    if (part.source().buffer() != part.target().buffer() || !whole.overlaps(own))
       continue;
-    const auto forget = [&](uint64_t begin, uint64_t end) {
-      if (begin < end)
-        memory.shadow(whole.arena).over(begin, end, [](uint64_t, uint64_t, Segment &segment) {
-          segment.content.kind = Content::Reduced;
-        });
-    };
-    forget(whole.begin, own.begin);
-    forget(own.end, whole.end);
+    memory.shadow(whole.arena).common.over(whole.begin, whole.end, [&](uint64_t begin, uint64_t, Segment &segment) {
+      if (own.ranks > 1 || begin < own.begin || begin >= own.end)
+        segment.content.kind = Content::Reduced;
+    });
+    memory.shadow(whole.arena).own.over(whole.begin, whole.end, [&](uint64_t, uint64_t, OwnSegment &segment) {
+      if (!segment.slices.agree(own.slices))
+        segment.content.kind = Content::Reduced;
+    });
   }
 }
 
@@ -51,8 +43,8 @@ void requireGathered(const RankMemory &memory, const std::vector<Effect> &effect
   if (!computes(memory.plan(), *memory.instance(index).command))
     return;
   for (const Effect &effect : effects)
-    if (const proto::Buffer &buffer = memory.bufferOf(*effect.operand);
-        effect.reads && isSlice(memory.plan(), buffer) && effect.operand->rank_stride() == 0)
+    if (effect.reads && effect.operand->rank_stride() == 0 &&
+        !memory.sharedAlong(memory.bufferOf(*effect.operand)).empty())
       memory.refuse("value", index,
                     "reads the slice that each rank has of " + memory.nameOf(effect.operand->buffer()) +
                         ", where all ranks need the whole of what was gathered");

@@ -13,8 +13,7 @@ namespace ds::check {
 /// what it has handed over. Nothing may read that: a command that names its slice by the wrong stride would.
 void forgetPartialSums(RankMemory &memory, size_t index);
 
-/// Commands of the forward and backward read what was gathered of a parameter that is shared out, not a rank's slice:
-/// each rank has another one. The first may hold all of a small parameter, so that its replay alone would not notice.
+/// Commands of the forward and backward read what was gathered of a parameter that is shared out, not a rank's share.
 void requireGathered(const RankMemory &memory, const std::vector<Effect> &effects, size_t index);
 
 } // namespace ds::check

@@ -11,7 +11,7 @@ namespace {
 /// Throws unless every byte of what the tail asks for is there, and is what every rank has.
 void requireThere(RankMemory &memory, const proto::Operand &asked, const std::string &what) {
   const Range range = memory.rangeOf(asked, 0);
-  memory.shadow(range.arena).over(range.begin, range.end, [&](uint64_t, uint64_t, const Segment &segment) {
+  memory.shadow(range.arena).histories(range.begin, range.end, [&](const Segment &segment) {
     const Content &content = segment.content;
     const std::string note = segment.written ? memory.placeOf(segment.writer.instance) + " wrote it" : "";
     if (content.kind == Content::Undefined || content.kind == Content::Reduced || content.buffer != asked.buffer())

@@ -19,13 +19,6 @@ void add(std::vector<Contribution> &contributions, Contribution one) {
   contributions.insert(std::upper_bound(contributions.begin(), contributions.end(), one), one);
 }
 
-/// What this rank has where the first rank of its role has these: the same sums, of other elements.
-std::vector<OperandSegment> asOtherRank(std::vector<OperandSegment> segments) {
-  for (OperandSegment &segment : segments)
-    segment.value = Values::unknown;
-  return segments;
-}
-
 /// A message is of the micro-batch that its receiver takes it for.
 void requireSameMicrobatch(const RankMemory &memory, const Step &sender, size_t index) {
   const Instance &theirs = memory.context.joint.timelines[sender.role].instances[sender.instance];
@@ -44,33 +37,41 @@ void requireSameMicrobatch(const RankMemory &memory, const Step &sender, size_t 
   }
 }
 
+/// What several ranks have of their own is nothing that one of them can send to another. Ranks of another role have
+/// the same shares where they have the same coordinates.
+Contents sentAlong(const RankMemory &memory, const RankMemory &sender, Contents contents, uint32_t axis) {
+  plan::AxisSet axes;
+  axes.add(axis);
+  for (OperandSegment &segment : contents.segments) {
+    const plan::AxisSet along = segment.share ? segment.share->along : contents.along;
+    const bool isAlike = along.empty() || memory.coordinates(along) == sender.coordinates(along);
+    if (along.contains(axis) || segment.varies.contains(axis) || !isAlike || memory.isShared(segment, axes))
+      static_cast<Known &>(segment) = {.value = memory.values().ofRank(segment.value, "another rank"),
+                                       .valueByte = segment.valueByte,
+                                       .varies = segment.varies};
+  }
+  return contents;
+}
+
 /// By target.
-std::vector<std::vector<OperandSegment>> received(const RankMemory &memory, size_t index) {
+std::vector<Contents> received(const RankMemory &memory, size_t index) {
   const Step &sender = memory.context.joint.senders.at({memory.context.index, index});
   requireSameMicrobatch(memory, sender, index);
-  Messages &messages = memory.context.messages;
-  std::vector<std::vector<OperandSegment>> targets = messages.sent.at(sender);
-  for (size_t i = 0; i < targets.size(); ++i) {
-    const proto::Operand &target = memory.instance(index).command->receive().targets(int(i));
-    const auto all = messages.sentOfAll.find({sender, i});
-    if (all != messages.sentOfAll.end() && memory.followsAll())
-      messages.scattered[{memory.context.index, target.buffer()}] = all->second;
-    else if (all != messages.sentOfAll.end())
-      targets[i] = all->second.of(memory.plan(), memory.rank, byteCount(target));
-    else if (!memory.followsAll())
-      targets[i] = asOtherRank(std::move(targets[i]));
-  }
+  const proto::ReceiveCommand &receive = memory.instance(index).command->receive();
+  std::vector<Contents> targets;
+  for (const Contents &sent : memory.context.messages.sent.at(sender))
+    targets.push_back(sentAlong(memory, *memory.context.memories[sender.role], sent,
+                                memory.plan().channels(int(receive.channel())).axis()));
   return targets;
 }
 
 /// What an update leaves of a parameter or of its state.
-std::vector<OperandSegment> updated(const RankMemory &memory, std::vector<OperandSegment> segments, size_t index) {
+Contents updated(const RankMemory &memory, Contents contents) {
   using Version = Values::Version;
-  const bool isByOne = memory.context.messages.byOne.contains({memory.context.index, index});
-  for (OperandSegment &segment : segments)
+  for (OperandSegment &segment : contents.segments)
     if (const auto held = memory.values().heldIn(segment.value))
-      segment.value = memory.values().variable(held->variable, isByOne ? Version::ByOne : Version::Updated);
-  return segments;
+      segment.value = memory.values().variable(held->variable, memory.byOne ? Version::ByOne : Version::Updated);
+  return contents;
 }
 
 /// Whether a kernel converts its operand element by element.
@@ -90,10 +91,9 @@ uint32_t roundedSum(const RankMemory &memory, uint32_t sum, proto::DType to) {
 }
 
 /// What a conversion makes of sums of gradients, or of parts of several values.
-std::vector<OperandSegment> converted(RankMemory &memory, const proto::KernelCommand &kernel,
-                                      std::vector<OperandSegment> segments) {
+Contents converted(const RankMemory &memory, const proto::KernelCommand &kernel, Contents contents) {
   const uint64_t from = elementBytes(kernel.operands(0).dtype()), to = elementBytes(kernel.operands(1).dtype());
-  for (OperandSegment &segment : segments) {
+  for (OperandSegment &segment : contents.segments) {
     segment.begin = segment.begin / from * to;
     segment.end = segment.end / from * to;
     segment.valueByte = segment.valueByte / from * to;
@@ -107,136 +107,91 @@ std::vector<OperandSegment> converted(RankMemory &memory, const proto::KernelCom
     if (segment.value == Values::other)
       segment.contributions.clear();
   }
-  return segments;
+  return contents;
 }
 
-/// What the operands of a kernel hold, if that is sums of gradients and zeros alone.
-std::optional<std::vector<std::vector<OperandSegment>>> sumsIn(RankMemory &memory, size_t index) {
-  const Instance &instance = memory.instance(index);
-  const proto::KernelCommand &kernel = instance.command->kernel();
-  std::vector<std::vector<OperandSegment>> parts;
+/// Whether operands hold sums of gradients and zeros alone.
+bool areSums(const RankMemory &memory, const std::vector<Contents> &read, int operands) {
   bool isSum = false;
-  for (int i = 0; i + 1 < kernel.operands_size(); ++i)
-    for (const OperandSegment &one : parts.emplace_back(memory.segmentsOf(kernel.operands(i), instance.microbatch))) {
+  for (int i = 0; i < operands; ++i)
+    for (const OperandSegment &one : read[size_t(i)].segments) {
       isSum |= !one.contributions.empty();
       if (one.contributions.empty() && one.value != memory.values().zero() && one.value != memory.values().padding())
-        return std::nullopt;
-    }
-  return isSum ? std::optional(std::move(parts)) : std::nullopt;
-}
-
-/// Whether both are the same sums of the same elements, however they are cut into segments.
-bool sameSums(const std::vector<OperandSegment> &as, const std::vector<OperandSegment> &bs) {
-  for (const OperandSegment &a : as)
-    for (const OperandSegment &b : bs)
-      if (a.begin < b.end && b.begin < a.end &&
-          (a.value != b.value || a.contributions != b.contributions || a.valueByte - a.begin != b.valueByte - b.begin))
         return false;
-  return true;
+    }
+  return isSum;
 }
 
-/// What a kernel makes of sums that were scattered: in all slices.
-std::optional<Scattered> madeOfScattered(RankMemory &memory, const proto::KernelCommand &kernel, uint64_t microbatch) {
-  std::optional<uint32_t> communicator;
-  for (int i = 0; i + 1 < kernel.operands_size() && !communicator; ++i)
-    if (const auto found = memory.context.messages.scattered.find({memory.context.index, kernel.operands(i).buffer()});
-        found != memory.context.messages.scattered.end())
-      communicator = found->second.communicator;
-  std::vector<Scattered> parts;
-  for (int i = 0; i + 1 < kernel.operands_size() && communicator; ++i)
-    if (auto part =
-            scatteredIn(memory, kernel.operands(i), *communicator, memory.segmentsOf(kernel.operands(i), microbatch)))
-      parts.push_back(std::move(*part));
-  if (parts.empty() || parts.size() + 1 != size_t(kernel.operands_size()))
-    return std::nullopt;
-  auto &whole = parts.front().whole;
-  return Scattered{parts.size() == 2         ? sumOf(whole, parts[1].whole)
-                   : Meaning::isCopy(kernel) ? whole
-                                             : converted(memory, kernel, whole),
-                   *communicator};
+/// Calls visit(begin, end, x, y) for the bytes in which one segment of each lies.
+void overBoth(const Contents &a, const Contents &b, auto visit) {
+  auto y = b.segments.begin();
+  for (const OperandSegment &x : a.segments)
+    while (y != b.segments.end() && y->begin < x.end) {
+      if (const uint64_t begin = std::max(x.begin, y->begin), end = std::min(x.end, y->end); begin < end)
+        visit(begin, end, x, *y);
+      if (y->end > x.end)
+        break;
+      ++y;
+    }
 }
 
-/// This rank's slice of what a kernel makes of sums that were scattered. The first rank of its role has met the whole;
-/// of others not all bytes may be followed.
-std::optional<std::vector<OperandSegment>> madeSlice(RankMemory &memory, const Step &step) {
-  const Instance &instance = memory.instance(step.instance);
-  const proto::KernelCommand &kernel = instance.command->kernel();
-  const proto::Operand &result = kernel.operands(kernel.operands_size() - 1);
-  Messages &messages = memory.context.messages;
-  if (memory.followsAll())
-    if (auto made = madeOfScattered(memory, kernel, instance.microbatch))
-      messages.made[step] = messages.scattered[{step.role, result.buffer()}] = std::move(*made);
-  const auto found = messages.made.find(step);
-  return found == messages.made.end() ? std::nullopt
-                                      : std::optional(found->second.of(memory.plan(), memory.rank, byteCount(result)));
+/// Whether what is added to a sum of gradients is one of the same elements, or nothing but zeros.
+bool isAddedTo(const RankMemory &memory, const OperandSegment &sum, const OperandSegment &other) {
+  if (sum.contributions.empty())
+    return true;
+  if (other.contributions.empty())
+    return other.value == memory.values().zero() || other.value == memory.values().padding() ||
+           other.value == Values::unknown;
+  return sum.valueByte - sum.begin == other.valueByte - other.begin;
+}
+
+bool areAligned(const RankMemory &memory, const Contents &a, const Contents &b) {
+  bool are = true;
+  overBoth(a, b, [&](uint64_t, uint64_t, const OperandSegment &x, const OperandSegment &y) {
+    are &= isAddedTo(memory, x, y) && isAddedTo(memory, y, x);
+  });
+  return are;
 }
 
 /// A sum of gradients again, rounded or not, or the sum of two, if a kernel makes that. Roles that share a parameter
 /// add up what each has summed; their sums are of the same elements, micro-batch by micro-batch. That together they are
 /// the gradient is the optimizer's to ask.
-std::optional<std::vector<OperandSegment>> copyOrSumOfSums(RankMemory &memory, size_t index) {
+std::optional<Contents> copyOrSumOfSums(RankMemory &memory, const std::vector<Contents> &read, size_t index) {
   const proto::Command &command = *memory.instance(index).command;
   const proto::KernelCommand &kernel = command.kernel();
   const bool rounds = converts(command) && roundsSums(memory.plan());
   if (!rounds && !Meaning::isCopy(kernel) && !Meaning::isAddition(kernel))
     return std::nullopt;
-  const Step step{memory.context.index, index};
-  auto &sums = memory.context.messages.sums;
-  const std::optional<std::vector<OperandSegment>> slice = madeSlice(memory, step);
-  if (slice && roundsSums(memory.plan()))
-    return slice;
-  const bool onHost = memory.role().queues(int(command.queue())).kind() == proto::Queue::HOST;
-  if (!memory.followsAll() && onHost && sums.contains(step)) { // of slices that copies bring, not all of them followed
-    if (const auto parts = sumsIn(memory, index); parts && parts->size() == 2)
-      return sumOf(parts->at(0), parts->at(1));
-    return std::vector<OperandSegment>{{0, sums.at(step).back().end}};
-  }
-  if (!memory.followsAll() && slice) // what it is made of may not be followed
-    return slice;
-  if (!memory.followsAll())
-    return sums.contains(step) ? std::optional(asOtherRank(sums.at(step))) : std::nullopt;
-  const auto parts = sumsIn(memory, index);
-  if (!parts)
+  const int operands = kernel.operands_size() - 1;
+  if (operands > 2 || !areSums(memory, read, operands))
     return std::nullopt;
-  if (parts->size() == 1)
-    return sums[step] = rounds ? converted(memory, kernel, parts->front()) : parts->front();
-  for (const OperandSegment &a : parts->at(0))
-    for (const OperandSegment &b : parts->at(1))
-      if (a.begin < b.end && b.begin < a.end && a.valueByte - a.begin != b.valueByte - b.begin &&
-          !a.contributions.empty() && !b.contributions.empty())
-        memory.refuse("coverage", index, "adds sums of other elements of a gradient to each other");
-  return sums[step] = sumOf(parts->at(0), parts->at(1));
-}
-
-/// What a kernel adds to a sum: of a tied parameter's gradient, which part. What another rank reads may not be
-/// followed; the first rank of its role has met the same command.
-uint32_t addedTo(const RankMemory &memory, const proto::Operand &target, const Meaning::Result &result, size_t index) {
-  auto &added = memory.context.messages.added;
-  const std::pair place(Step{memory.context.index, index}, &target);
-  const uint32_t own = result.added == Values::unknown ? result.value : result.added;
-  if (memory.followsAll())
-    return added[place] = own;
-  const auto first = added.find(place);
-  return first == added.end() ? own : first->second;
+  if (operands == 1)
+    return rounds ? converted(memory, kernel, read[0]) : read[0];
+  if (!areAligned(memory, read[0], read[1]))
+    memory.refuse("coverage", index, "adds sums of other elements of a gradient to each other");
+  return sumOf(memory, read[0], read[1]);
 }
 
 /// A kernel's result in a buffer of sums: this micro-batch's contribution, beside those that lie there if it adds to
 /// them in place.
-std::vector<OperandSegment> contributedTo(RankMemory &memory, const proto::Operand &target,
-                                          const std::vector<Effect> &effects, const Meaning::Result &result,
-                                          size_t index) {
+Contents contributedTo(const RankMemory &memory, const proto::Operand &target, const std::vector<Effect> &effects,
+                       const std::vector<Contents> &read, const Meaning::Result &result, size_t index) {
   const uint64_t microbatch = memory.instance(index).microbatch;
   const Range range = memory.rangeOf(target, microbatch);
-  std::vector<OperandSegment> segments = {{0, byteCount(target)}};
-  for (const Effect &effect : effects)
-    if (const Range other = memory.rangeOf(*effect.operand, microbatch); effect.reads && other == range)
-      segments = memory.segmentsOf(target, microbatch);
-  for (OperandSegment &segment : segments) {
-    add(segment.contributions, {microbatch, {}, addedTo(memory, target, result, index)});
-    segment.value = result.value;
-    segment.valueByte = segment.begin;
+  Contents contents{{{0, byteCount(target)}}};
+  for (size_t e = 0; e < effects.size(); ++e)
+    if (effects[e].reads && memory.rangeOf(*effects[e].operand, microbatch) == range)
+      contents = read[e];
+  const bool adds = result.added != Values::unknown;
+  for (OperandSegment &segment : contents.segments) {
+    OperandSegment added(segment.begin, segment.end,
+                         {{{microbatch, {}, adds ? result.added : result.value}}, result.value, segment.begin});
+    const bool isSum = isAddedTo(memory, segment, added) && (!adds || isAddedTo(memory, added, segment));
+    for (const Contribution &one : segment.contributions)
+      add(added.contributions, one);
+    segment = isSum ? std::move(added) : OperandSegment(segment.begin, segment.end, {.value = Values::other});
   }
-  return segments;
+  return contents;
 }
 
 /// Whether a kernel leaves its operand's bytes as they are: neither broadcasts it nor converts it.
@@ -252,85 +207,65 @@ bool isPartOfNorm(const proto::Command &command) {
          command.kernel().kernel() == kernels::kernel<"block_sum_squares">.name;
 }
 
-std::vector<OperandSegment> resultOf(RankMemory &memory, const proto::Operand &target,
-                                     const std::vector<Effect> &effects, const Meaning::Result &result, size_t index) {
-  const Instance &instance = memory.instance(index);
-  const proto::Command &command = *instance.command;
+Contents resultOf(RankMemory &memory, const std::vector<Effect> &effects, size_t effect,
+                  const std::vector<Contents> &read, const Meaning::Result &result, size_t index) {
+  const proto::Operand &target = *effects[effect].operand;
+  const proto::Command &command = *memory.instance(index).command;
   if (command.has_collective())
     return resultOfCollective(memory, target, index);
   if (command.has_copy())
-    return memory.isFollowed(memory.rangeOf(command.copy().source(), instance.microbatch))
-               ? memory.segmentsOf(command.copy().source(), 0, byteCount(target), instance.microbatch)
-               : std::vector<OperandSegment>{{0, byteCount(target)}};
+    return read[0];
   if (isOptimizer(command))
-    return updated(memory, memory.segmentsOf(target, instance.microbatch), index);
-  if (const auto sums = result.added == Values::unknown ? copyOrSumOfSums(memory, index) : std::nullopt)
+    return updated(memory, read[effect]);
+  if (const auto sums =
+          result.added == Values::unknown && command.has_kernel() ? copyOrSumOfSums(memory, read, index) : std::nullopt)
     return *sums;
   if (result.value == Values::other && copiesBytes(command)) // parts of several values
-    return memory.segmentsOf(command.kernel().operands(0), 0, byteCount(target), instance.microbatch);
+    return read[0];
   if (result.value == Values::other && converts(command))
-    return converted(memory, command.kernel(), memory.segmentsOf(command.kernel().operands(0), instance.microbatch));
+    return converted(memory, command.kernel(), read[0]);
   if (isPartOfNorm(command))
-    return sumsOfSquares(memory, index);
+    return sumsOfSquares(memory, read[0], index);
   const proto::Buffer &buffer = memory.bufferOf(target);
   if (command.has_kernel() && (holdsSums(buffer) || memory.context.meaning.delays().lieIn(memory.plan(), buffer)))
-    return contributedTo(memory, target, effects, result, index);
-  return {{0, byteCount(target), {}, result.value}};
+    return contributedTo(memory, target, effects, read, result, index);
+  return {{{0, byteCount(target), {.value = result.value}}}};
 }
 
 } // namespace
 
-std::vector<std::vector<OperandSegment>> writtenBy(RankMemory &memory, const std::vector<Effect> &effects,
-                                                   const std::vector<Meaning::Result> &results, size_t index) {
+std::vector<Contents> writtenBy(RankMemory &memory, const std::vector<Effect> &effects,
+                                const std::vector<Contents> &read, const std::vector<Meaning::Result> &results,
+                                size_t index) {
   if (memory.instance(index).command->has_receive())
     return received(memory, index);
-  std::vector<std::vector<OperandSegment>> written(effects.size());
+  std::vector<Contents> written(effects.size());
   for (size_t e = 0; e < effects.size(); ++e)
     if (effects[e].writes)
-      written[e] = resultOf(memory, *effects[e].operand, effects, results[e], index);
+      written[e] = resultOf(memory, effects, e, read, results[e], index);
   return written;
 }
 
-std::optional<Scattered> scatteredIn(RankMemory &memory, const proto::Operand &operand, uint32_t communicator,
-                                     const std::vector<OperandSegment> &own) {
-  const uint64_t bytes = byteCount(operand), all = bytes * plan::Group(memory.plan(), communicator).size();
-  if (operand.rank_stride() != 0 && operand.rank_stride() != bytes)
-    return std::nullopt;
-  const auto found = memory.context.messages.scattered.find({memory.context.index, operand.buffer()});
-  if (found != memory.context.messages.scattered.end() && !found->second.whole.empty() &&
-      found->second.whole.back().end == all && sameSums(found->second.of(memory.plan(), memory.rank, bytes), own))
-    return found->second;
-  const auto isZero = [&](const OperandSegment &one) {
-    return one.contributions.empty() && one.value == memory.values().zero();
-  };
-  if (std::ranges::all_of(own, isZero))
-    return Scattered{{{0, all, {}, memory.values().zero()}}, communicator};
-  return std::nullopt;
-}
-
-std::optional<Scattered> scatteredIn(RankMemory &memory, const proto::Operand &operand,
-                                     const std::vector<OperandSegment> &own) {
-  const auto found = memory.context.messages.scattered.find({memory.context.index, operand.buffer()});
-  return found == memory.context.messages.scattered.end()
-             ? std::nullopt
-             : scatteredIn(memory, operand, found->second.communicator, own);
-}
-
-std::vector<OperandSegment> sumOf(const std::vector<OperandSegment> &a, const std::vector<OperandSegment> &b) {
-  std::vector<OperandSegment> result;
-  for (const OperandSegment &x : a)
-    for (const OperandSegment &y : b) {
-      const uint64_t begin = std::max(x.begin, y.begin), end = std::min(x.end, y.end);
-      if (begin >= end)
-        continue;
-      const bool isOfY = x.contributions.empty() && !y.contributions.empty(); // x may be zeros
-      const OperandSegment &one = isOfY ? y : x;
-      OperandSegment segment{begin, end, y.contributions, one.value, one.valueByte + begin - one.begin};
-      for (const Contribution &added : x.contributions)
-        add(segment.contributions, added);
-      result.push_back(std::move(segment));
-    }
-  return result;
+std::optional<Contents> sumOf(const RankMemory &memory, const Contents &a, const Contents &b) {
+  if (a.along != b.along) {
+    const Contents &plain = a.along.empty() ? a : b, &shared = a.along.empty() ? b : a;
+    if (!plain.along.empty())
+      return std::nullopt;
+    return sumOf(memory, memory.joined(plain.segments, plain.segments.back().end, shared.along), shared);
+  }
+  Contents sum{{}, a.along};
+  overBoth(a, b, [&](uint64_t begin, uint64_t end, const OperandSegment &x, const OperandSegment &y) {
+    const bool isOfY = x.contributions.empty() && !y.contributions.empty(); // x may be zeros
+    const OperandSegment &one = isOfY ? y : x, &rest = isOfY ? x : y;
+    const plan::AxisSet varies = x.varies | y.varies;
+    if (!isAddedTo(memory, one, rest))
+      return append(sum.segments, {begin, end, {.value = Values::other, .varies = varies}});
+    OperandSegment both(begin, end, {y.contributions, one.value, one.valueByte + begin - one.begin, varies});
+    for (const Contribution &added : x.contributions)
+      add(both.contributions, added);
+    append(sum.segments, std::move(both));
+  });
+  return sum;
 }
 
 } // namespace ds::check

@@ -16,23 +16,18 @@
 
 namespace ds::check {
 
-/// By effect, what its operand holds once the command is done; nothing for operands that are not written. `results`:
-/// what requireMeaning says of them. Refuses ("coverage", "value") sums of sums and messages of other micro-batches.
-std::vector<std::vector<OperandSegment>> writtenBy(RankMemory &memory, const std::vector<Effect> &effects,
-                                                   const std::vector<Meaning::Result> &results, size_t index);
+/// By effect, what its operand holds once the command is done; nothing for operands that are not written. `read`: what
+/// the operands held, `results`: what requireMeaning says of them. Refuses ("coverage", "value") sums of sums and
+/// messages of other micro-batches.
+std::vector<Contents> writtenBy(RankMemory &memory, const std::vector<Effect> &effects,
+                                const std::vector<Contents> &read, const std::vector<Meaning::Result> &results,
+                                size_t index);
 
 /// What one part of a collective puts into its target (CollectiveValues.cpp).
-std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::Operand &target, size_t index);
+Contents resultOfCollective(RankMemory &memory, const proto::Operand &target, size_t index);
 
-/// All slices of what an operand holds of what was scattered, or of zeros: such as `own`, this rank's. Nothing where
-/// that is not known.
-std::optional<Scattered> scatteredIn(RankMemory &memory, const proto::Operand &operand, uint32_t communicator,
-                                     const std::vector<OperandSegment> &own);
-/// The same of an operand that a command sends.
-std::optional<Scattered> scatteredIn(RankMemory &memory, const proto::Operand &operand,
-                                     const std::vector<OperandSegment> &own);
-
-/// Two sums added: both lists cut where either is, contributions together.
-std::vector<OperandSegment> sumOf(const std::vector<OperandSegment> &a, const std::vector<OperandSegment> &b);
+/// Two sums added: cut where either is, contributions together. Nothing where ranks have shares of them along different
+/// axes.
+std::optional<Contents> sumOf(const RankMemory &memory, const Contents &a, const Contents &b);
 
 } // namespace ds::check

@@ -248,10 +248,10 @@ uint32_t Values::summedOverRanks(uint32_t value) {
                                  ValueType(types_[value]));
 }
 
-uint32_t Values::ofFirstRank(uint32_t value) {
+uint32_t Values::ofRank(uint32_t value, const std::string &whose) {
   return value <= other
              ? value
-             : number("first " + std::to_string(value), "the first rank's " + names_[value], ValueType(types_[value]));
+             : number(whose + " " + std::to_string(value), whose + "'s " + names_[value], ValueType(types_[value]));
 }
 
 uint32_t Values::broadcast(uint32_t value, std::span<const int64_t> from, std::span<const int64_t> to) {

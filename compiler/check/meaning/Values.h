@@ -97,7 +97,8 @@ public:
   /// The sum over some axes of terms along these; nothing where along one of them it is no sum's.
   std::optional<uint32_t> addedUp(uint32_t value, plan::AxisSet axes);
   uint32_t summedOverRanks(uint32_t value); ///< where the reference program sums nothing
-  uint32_t ofFirstRank(uint32_t value);     ///< of a value that each rank has its own of
+  /// Of a value that each rank has its own of, that of "the first rank" or "another rank".
+  uint32_t ofRank(uint32_t value, const std::string &whose);
   /// The sums of the squares of each `block` of that many elements, to the end of the last block of 1024.
   uint32_t squares(uint32_t value, int64_t block, uint64_t elements);
   struct Squared {

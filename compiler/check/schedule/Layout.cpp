@@ -10,24 +10,22 @@
 
 namespace ds::check {
 
-Layout::Layout(const proto::Plan &plan, const proto::Buffer &buffer, uint32_t rank)
-    : Layout(plan, plan::heldIn(plan, buffer, rank)) {}
-
-Layout::Layout(const proto::Plan &plan, const std::vector<plan::Held> &held) {
-  for (const plan::Held &one : held) {
-    const uint64_t size = elementBytes(plan.variables(int(one.variable)).dtype());
-    members_.push_back({one.variable, one.byte, one.byte + one.count * size, one.first * size});
-  }
-}
-
-std::vector<Member> Layout::within(uint64_t offset, uint64_t bytes) const {
+std::vector<Member> membersOf(const proto::Plan &plan, const proto::Buffer &buffer) {
   std::vector<Member> members;
-  for (Member member : members_) {
-    const uint64_t begin = std::max(member.begin, offset), end = std::min(member.end, offset + bytes);
-    if (begin < end)
-      members.push_back({member.variable, begin, end, member.firstByte + begin - member.begin});
+  for (const plan::Held &one : plan::heldTogether(plan, buffer)) {
+    const uint64_t size = elementBytes(plan.variables(int(one.variable)).dtype());
+    members.push_back({one.variable, one.byte, one.byte + one.count * size, one.first * size});
   }
   return members;
+}
+
+std::vector<Member> within(const std::vector<Member> &members, uint64_t begin, uint64_t end) {
+  std::vector<Member> inside;
+  auto it = std::ranges::upper_bound(members, begin, {}, &Member::end);
+  for (; it != members.end() && it->begin < end; ++it)
+    inside.push_back({it->variable, std::max(it->begin, begin), std::min(it->end, end),
+                      it->firstByte + std::max(it->begin, begin) - it->begin});
+  return inside;
 }
 
 std::set<std::string> trainedParameters(const proto::Plan &plan) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "runtime/plan/plan.pb.h"
-#include "runtime/plan/world/Placement.h"
 
 #include <cstdint>
 #include <set>
@@ -20,18 +19,11 @@ struct Member {
   uint64_t firstByte; ///< of the variable, at `begin`
 };
 
-/// What a PLAN buffer holds on one rank (runtime/plan/world/Placement.h), in bytes.
-class Layout {
-public:
-  Layout(const proto::Plan &plan, const proto::Buffer &buffer, uint32_t rank);
-  Layout(const proto::Plan &plan, const std::vector<plan::Held> &held);
+/// What a PLAN buffer holds: of a bucket that ranks have windows of, all of these side by side.
+std::vector<Member> membersOf(const proto::Plan &plan, const proto::Buffer &buffer);
 
-  /// Members in bytes [offset, offset + bytes), cut to fit.
-  std::vector<Member> within(uint64_t offset, uint64_t bytes) const;
-
-private:
-  std::vector<Member> members_;
-};
+/// Members in bytes [begin, end), cut to fit.
+std::vector<Member> within(const std::vector<Member> &members, uint64_t begin, uint64_t end);
 
 /// Names of parameters that have a gradient, or that an optimizer of the reference program updates.
 std::set<std::string> trainedParameters(const proto::Plan &plan);

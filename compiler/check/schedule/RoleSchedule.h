@@ -17,8 +17,6 @@ namespace ds::check {
 struct RoleSchedule {
   RoleSchedule(const proto::Role &role, const proto::Program &program, const Timeline &timeline);
 
-  std::map<uint32_t, uint32_t> bucketOf;            ///< by buffer of gradients: the bucket that they update
-  std::map<uint32_t, uint32_t> squaredBucketOf;     ///< by buffer of their squares: the same
   std::vector<std::vector<size_t>> instanceOf;      ///< by call and command
   std::vector<std::vector<Effect>> effects;         ///< by instance
   std::map<uint32_t, uint32_t> firstCall, lastCall; ///< by routine

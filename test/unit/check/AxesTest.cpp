@@ -57,7 +57,7 @@ const Defect defects[] = {
     {"the sum of y over all ranks", [](MeshPlan &p) { over(p, "sum y", overAll); }, "reader",
      "REDUCE_SCATTER over 4 ranks makes of 128 bytes no 64"},
     {"the gather of u over data", [](MeshPlan &p) { over(p, "gather u", overData); }, "meaning",
-     "something of which nothing is known"},
+     "operand 0 holds parts of other values, but train.reduce_sum sum takes train.mul u"},
     {"the sum of dg over data", [](MeshPlan &p) { over(p, "sum dg", overData); }, "coverage",
      "the gradient of g in buffer 5 (g::gradient) lacks micro-batch 0"},
     {"the sum of dg over all ranks", [](MeshPlan &p) { over(p, "sum dg", overAll); }, "coverage",

@@ -239,7 +239,7 @@ TEST(Check, RefusesAMissingReduction) {
   *part.mutable_source()->mutable_shape() = part.target().shape();
   part.mutable_source()->set_rank_stride(4096);
   part.clear_scratch();
-  EXPECT_FINDING(plan.check(), "coverage", "of this rank alone");
+  EXPECT_FINDING(plan.check(), "coverage", "lacks micro-batch 0");
 }
 
 TEST(Check, RefusesADoubledReduction) {
@@ -280,14 +280,14 @@ TEST(Check, RefusesASecondUpdate) {
 TEST(Check, RefusesParametersThatAreNotGathered) {
   TwoRanks plan;
   plan.builder.role().mutable_routines(int(plan.update))->mutable_commands()->RemoveLast();
-  EXPECT_FINDING(plan.check(), "coverage", "not b after its update from its byte");
+  EXPECT_FINDING(plan.check(), "coverage", "not a after its update from its byte");
 }
 
 TEST(Check, RefusesAGatherOfOldAndNewBytes) {
   TwoRanks plan;
-  for (int operand : {0, 1, 2}) // all of a, but not the padding behind it
-    plan.at(plan.update, 2).mutable_kernel()->mutable_operands(operand)->set_shape(0, 1000);
-  EXPECT_FINDING(plan.check(), "coverage", "holds parts of other values from its byte 0 on, not a after its update");
+  for (int operand : {0, 1, 2})
+    plan.at(plan.update, 2).mutable_kernel()->mutable_operands(operand)->set_shape(0, 999);
+  EXPECT_FINDING(plan.check(), "coverage", "holds a from its byte 3996 on, not a after its update");
 }
 
 TEST(Check, RefusesAVariableInTwoPlaces) {

@@ -122,7 +122,7 @@ TEST(EndRules, RefuseTheFirstRanksActivation) {
 TEST(EndRules, RefuseSamplesThatAreDealtOutAlongAnotherAxis) {
   Stages other;
   other.plan.mutable_inputs(0)->mutable_placement()->mutable_axes(0)->set_axis(0);
-  EXPECT_VERDICT(other, "not over those that have micro-batches of their own");
+  EXPECT_VERDICT(other, "operand 0 holds another rank's train.matmul h, but train.matmul y takes train.matmul h");
 }
 
 TEST(EndRules, RefuseASlotOnWhatOutlivesTheRun) {

@@ -179,7 +179,7 @@ TEST(Tail, IsOfEveryRanksSlice) {
   TailPlan returned(2, 2, true);
   returned.commandOf(TailPlan::redo, "return a").mutable_copy()->mutable_target()->set_rank_stride(0);
   EXPECT_REFUSED(returned, clipped);
-  EXPECT_REFUSED(returned, "rank 1");
+  EXPECT_REFUSED(returned, "holds parts of other values from its byte 0 on");
   TailPlan zeroed(2, 2, true); // the padding of the second slice
   for (const uint32_t routine : {TailPlan::last, TailPlan::redo})
     for (proto::Operand *end : {zeroed.commandOf(routine, "write a").mutable_copy()->mutable_source(),
