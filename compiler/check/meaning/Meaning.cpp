@@ -1,11 +1,12 @@
 //===- Meaning.cpp - whether commands do what their reference ops say ------===//
 #include "compiler/check/meaning/Meaning.h"
 
-#include "compiler/check/meaning/AttributeRules.h"
-#include "compiler/check/meaning/OperandRules.h"
+#include "compiler/check/meaning/OpRules.h"
 #include "compiler/check/meaning/ReferenceOps.h"
 #include "compiler/check/schedule/Effects.h"
+#include "core/Error.h"
 #include "kernels/KernelRows.h"
+#include "runtime/plan/run/Invocations.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -17,18 +18,9 @@ namespace ds::check {
 
 namespace {
 
-bool runsKernel(const proto::KernelCommand &kernel, const kernels::KernelRow &row) {
-  return kernel.kernel() == row.name;
-}
-
 /// The `train.` op that a kernel runs whole has the kernel's name.
 bool runs(const proto::KernelCommand &kernel, const proto::ReferenceOp &op) {
   return op.op() == "train." + kernel.kernel();
-}
-
-bool isOptimizerKernel(const proto::KernelCommand &kernel) {
-  const kernels::KernelRow *row = kernels::rowNamed(kernel.kernel());
-  return row && row->isOptimizer();
 }
 
 } // namespace
@@ -44,14 +36,13 @@ Meaning::Meaning(const proto::Plan &plan, bool closed) : plan_(plan), closed_(cl
   }
 }
 
-void Meaning::requireOp(const proto::Command &command, const proto::ReferenceOp &op,
+void Meaning::requireOp(const proto::KernelCommand &kernel, const proto::ReferenceOp &op,
                         std::span<const uint32_t> held) const {
-  const proto::KernelCommand &kernel = command.kernel();
   if (!runs(kernel, op))
     throw Mismatch{"kernel " + kernel.kernel() + " is not " + titleOf(op) + ", which it is said to be"};
   requireAttributes(plan_, kernel, op);
   requireOperands(plan_, kernel, op);
-  if (runsKernel(kernel, kernels::kernel<"global_norm">))
+  if (kernel.kernel() == kernels::kernel<"global_norm">.name)
     return; // NormRules.h
   for (int i = 0; i < op.operands_size(); ++i)
     if (!mayBe(held[size_t(i)], values_.of(op.operands(i))))
@@ -59,36 +50,46 @@ void Meaning::requireOp(const proto::Command &command, const proto::ReferenceOp 
                      titleOf(op) + " takes " + values_.name(values_.of(op.operands(i)))};
 }
 
+/// Of values that a command makes; nothing is refused where one of them is not known.
+void Meaning::requireNamed(const proto::Command &command, std::span<const uint32_t> made) const {
+  for (int r = 0; r < command.reference_size(); ++r)
+    for (const uint32_t result : opOf(command, r).results())
+      if (std::ranges::count(made, Values::unknown) == 0 && std::ranges::count(made, values_.of(result)) == 0)
+        throw Mismatch{"it does not compute " + titleOf(opOf(command, r)) +
+                       ", as it is said to, of what its operands hold"};
+}
+
 std::vector<Meaning::Result> Meaning::resultsOf(const proto::Command &command, std::span<const uint32_t> held) {
+  try {
+    const std::optional<uint32_t> axis = isOptimizer(command) ? std::nullopt : splitAxis(held);
+    return axis ? resultsOfParts(command, held, *axis) : resultsOfWhole(command, held);
+  } catch (const Error &error) { // a call that its kernel does not take
+    throw Mismatch{error.what()};
+  }
+}
+
+std::vector<Meaning::Result> Meaning::resultsOfWhole(const proto::Command &command, std::span<const uint32_t> held) {
   const proto::KernelCommand &kernel = command.kernel();
-  if (const std::optional<uint32_t> axis = isOptimizerKernel(kernel) ? std::nullopt : splitAxis(held))
-    return resultsOfParts(command, held, *axis);
-  if (runsKernel(kernel, kernels::kernel<"elementwise">))
+  const std::string_view name = kernel.kernel();
+  if (name == kernels::kernel<"elementwise">.name)
     return elementwise(command, held);
   std::vector<Result> results(size_t(kernel.operands_size()));
-  if (constexpr auto &increment = kernels::kernel<"increment">; runsKernel(kernel, increment) && !results.empty()) {
-    constexpr size_t step = increment.operand("step");
-    results[step].value = values_.incremented(held[step]);
+  if (name == kernels::kernel<"increment">.name && !results.empty()) {
+    results[0].value = values_.incremented(held[0]);
     return results;
   }
-  const bool isPartOfNorm = runsKernel(kernel, kernels::kernel<"block_sum_squares">);
-  if (isOptimizerKernel(kernel) || (isPartOfNorm && command.reference_size() == 0))
+  const bool isPartOfNorm = name == kernels::kernel<"block_sum_squares">.name && command.reference_size() == 0;
+  if (isOptimizer(command) || isPartOfNorm || (command.reference_size() == 0 && !closed_))
     return results; // verified by parameter (requireUpdate), or byte by byte (NormRules.h)
-  if (command.reference_size() == 0 && !closed_)
-    return results;
   if (command.reference_size() == 0)
     throw Mismatch{"kernel " + kernel.kernel() + " names no reference op, so nothing says what it should compute"};
-  if (isFusedProduct(kernel))
-    return fusedProduct(command, held);
-  if (isLossWithGradient(kernel))
-    return lossWithGradient(command, held);
-  if (isNormOfSum(kernel))
-    return normOfSum(command, held);
+  if (const kernels::Expansion *expansion = kernels::expansionOf(plan::invocationOf(kernel)))
+    return fused(command, *expansion, held);
   if (command.reference_size() > 1)
     throw Mismatch{"kernel " + kernel.kernel() + " names " + std::to_string(command.reference_size()) +
                    " reference ops; it can be one"};
   const proto::ReferenceOp &op = opOf(command, 0);
-  requireOp(command, op, held);
+  requireOp(kernel, op, held);
   for (int r = 0; r < op.results_size(); ++r)
     results[size_t(op.operands_size() + r)].value = values_.of(op.results(r));
   return results;
@@ -118,15 +119,8 @@ Meaning::Update Meaning::updateOf(const proto::Command &command, uint32_t parame
   const int variables = op.variables_size();
   if (kernel.operands_size() != variables + op.operands_size())
     throw Mismatch{"it has " + std::to_string(kernel.operands_size()) + " operands, not those of " + titleOf(op)};
-  for (int i = 0; i < variables; ++i) {
-    const bool isRead = i == int(kernels::KernelRow::gradient);
-    if (kernel.operands(i).access() != (isRead ? proto::Operand::READ : proto::Operand::READ_WRITE))
-      throw Mismatch{"operand " + std::to_string(i) + " is not said to be " +
-                     (isRead ? "read alone" : "read and written") + ", as an update does"};
-    // Parameter, gradient and state have one type: that of the parameter.
-    if (kernel.operands(i).dtype() != plan_.variables(int(parameter)).dtype())
-      throw Mismatch{"operand " + std::to_string(i) + " has another element type than " + name};
-  }
+  if (kernel.operands(0).dtype() != plan_.variables(int(parameter)).dtype()) // gradient and state are of its type
+    throw Mismatch{"operand 0 has another element type than " + name};
   Update update;
   update.oneFor = requireScalars(kernel, parameter, op, held.subspan(size_t(variables)), mayTakeOne);
   for (uint32_t variable : op.variables())
