@@ -6,6 +6,7 @@
 #include "core/DType.h"
 #include "kernels/ElementwiseProgram.h"
 #include "kernels/Numbers.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
 #include <bit>
@@ -190,13 +191,11 @@ uint32_t Values::placed(uint32_t value, const Spread &spread) {
 
 uint32_t Values::placedAs(uint32_t index, uint32_t value) {
   const proto::Variable &variable = plan_.variables(int(index));
-  std::vector<int64_t> shape(variable.shape().begin(), variable.shape().end()); // of a rank's part so far
+  std::vector<uint64_t> shape(variable.shape().begin(), variable.shape().end()); // of a rank's part so far
   for (const proto::AxisPlacement &along : variable.placement().axes())
     if (along.has_shard()) {
-      const Spread spread{along.axis(), {}, Cut::of(shape, along.shard())};
-      value = placed(value, spread);
-      shape[along.shard().dimension()] =
-          int64_t(uint64_t(shape[along.shard().dimension()]) / spread.cut.length * spread.cut.kept());
+      value = placed(value, {along.axis(), {}, Cut::of(shape, along.shard())});
+      plan::cut(shape, along.shard());
     } else if (along.has_partial()) {
       value = placed(value, {along.axis(), along.partial(), {}});
     }
@@ -246,8 +245,9 @@ uint32_t Values::apply(int64_t opcode, proto::DType dtype, std::span<const uint3
   const bool isSame = first == dtype || first == proto::DTYPE_UNSPECIFIED; // zeros are zeros in all types
   if (op == ElementwiseOp::Copy || (op == ElementwiseOp::Cast && isSame))
     return operands[0];
-  if (const auto least = std::ranges::min(operands); least <= other)
-    return least;
+  for (const uint32_t nothing : {other, unknown})
+    if (std::ranges::count(operands, nothing) > 0)
+      return nothing;
   std::vector<uint32_t> terms(operands.begin(), operands.end());
   if (op == ElementwiseOp::Add || op == ElementwiseOp::Mul) // the same bits in either order
     std::ranges::sort(terms);
