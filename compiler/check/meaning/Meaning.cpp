@@ -60,9 +60,13 @@ void Meaning::requireNamed(const proto::Command &command, std::span<const uint32
 }
 
 std::vector<Meaning::Result> Meaning::resultsOf(const proto::Command &command, std::span<const uint32_t> held) {
+  std::string key = command.SerializeAsString();
+  key.append(reinterpret_cast<const char *>(held.data()), held.size_bytes());
+  if (const auto found = results_.find(key); found != results_.end())
+    return found->second;
   try {
     const std::optional<uint32_t> axis = isOptimizer(command) ? std::nullopt : splitAxis(held);
-    return axis ? resultsOfParts(command, held, *axis) : resultsOfWhole(command, held);
+    return results_[key] = axis ? resultsOfParts(command, held, *axis) : resultsOfWhole(command, held);
   } catch (const Error &error) { // a call that its kernel does not take
     throw Mismatch{error.what()};
   }

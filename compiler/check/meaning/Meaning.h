@@ -13,6 +13,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace ds::check {
@@ -100,7 +101,9 @@ private:
   Values values_;
   std::map<uint32_t, std::vector<const proto::ReferenceOp *>> updates_; ///< by variable, those that name it
   std::map<uint32_t, uint32_t> contributions_;                          ///< by variable, see contributionTo()
-  std::set<const proto::Command *> unknown_;                            ///< counted, never iterated
+  /// By command and what its operands hold: in every micro-batch these are the same. Never iterated.
+  std::unordered_map<std::string, std::vector<Result>> results_;
+  std::set<const proto::Command *> unknown_; ///< counted, never iterated
   uint64_t unknownBytes_ = 0;
 };
 
