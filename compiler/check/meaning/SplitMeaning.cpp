@@ -36,7 +36,7 @@ public:
   AxisSplit(const proto::Plan &plan, const proto::Command &command, uint32_t axis)
       : plan_(plan), kernel_(command.kernel()), axis_(axis),
         op_(command.reference_size() > 0 ? &plan.reference().ops(int(command.reference(0))) : nullptr),
-        call_(plan::invocationOf(kernel_)), map_(kernels::factorsOf(call_)) {}
+        map_(kernels::factorsOf(plan::invocationOf(kernel_))) {}
 
   /// An operand is cut: so are all that have the same factor.
   void add(int index, const Cut &cut, const std::string &name) {
@@ -225,7 +225,6 @@ private:
   const proto::KernelCommand &kernel_;
   const uint32_t axis_;
   const proto::ReferenceOp *const op_; // null: it names none
-  const kernels::Invocation call_;
   const kernels::FactorMap map_;
   std::map<size_t, Cut> cuts_; // by factor: what of it a rank has
   std::set<size_t> parts_;     // operands that hold parts
