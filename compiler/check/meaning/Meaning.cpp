@@ -60,13 +60,17 @@ void Meaning::requireNamed(const proto::Command &command, std::span<const uint32
 }
 
 std::vector<Meaning::Result> Meaning::resultsOf(const proto::Command &command, std::span<const uint32_t> held) {
-  std::string key = command.SerializeAsString();
+  if (isOptimizer(command))
+    return std::vector<Result>(held.size()); // verified by parameter (requireUpdate)
+  std::string key = std::to_string(held.size()) + " ";
   key.append(reinterpret_cast<const char *>(held.data()), held.size_bytes());
+  command.AppendToString(&key);
   if (const auto found = results_.find(key); found != results_.end())
     return found->second;
   try {
-    const std::optional<uint32_t> axis = isOptimizer(command) ? std::nullopt : splitAxis(held);
-    return results_[key] = axis ? resultsOfParts(command, held, *axis) : resultsOfWhole(command, held);
+    const std::optional<uint32_t> axis = splitAxis(held);
+    return results_.emplace(std::move(key), axis ? resultsOfParts(command, held, *axis) : resultsOfWhole(command, held))
+        .first->second;
   } catch (const Error &error) { // a call that its kernel does not take
     throw Mismatch{error.what()};
   }
@@ -83,15 +87,16 @@ std::vector<Meaning::Result> Meaning::resultsOfWhole(const proto::Command &comma
     return results;
   }
   const bool isPartOfNorm = name == kernels::kernel<"block_sum_squares">.name && command.reference_size() == 0;
-  if (isOptimizer(command) || isPartOfNorm || (command.reference_size() == 0 && !closed_))
-    return results; // verified by parameter (requireUpdate), or byte by byte (NormRules.h)
+  if (isPartOfNorm || (command.reference_size() == 0 && !closed_))
+    return results; // verified byte by byte (NormRules.h), or not at all
   if (command.reference_size() == 0)
     throw Mismatch{"kernel " + kernel.kernel() + " names no reference op, so nothing says what it should compute"};
-  if (const kernels::Expansion *expansion = kernels::expansionOf(plan::invocationOf(kernel)))
-    return fused(command, *expansion, held);
-  if (command.reference_size() > 1)
+  if (command.reference_size() > 1) {
+    if (const kernels::Expansion *expansion = kernels::expansionOf(plan::invocationOf(kernel)))
+      return fused(command, *expansion, held);
     throw Mismatch{"kernel " + kernel.kernel() + " names " + std::to_string(command.reference_size()) +
                    " reference ops; it can be one"};
+  }
   const proto::ReferenceOp &op = opOf(command, 0);
   requireOp(kernel, op, held);
   for (int r = 0; r < op.results_size(); ++r)

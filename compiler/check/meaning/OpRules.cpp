@@ -9,6 +9,8 @@
 #include "kernels/KernelTable.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -23,12 +25,11 @@ using kernels::AttributeRow, kernels::OperandRow;
 /// bfloat16, and how many heads are the query's.
 constexpr std::string_view saidByResults[] = {"high", "shape", "sizes", "k", "wide", "element_type", "heads"};
 
-bool sameValue(proto::Attribute a, proto::Attribute b) {
-  for (proto::Attribute *one : {&a, &b}) {
-    one->clear_name();
-    one->clear_setting();
-  }
-  return a.SerializeAsString() == b.SerializeAsString();
+bool sameValue(const proto::Attribute &a, const proto::Attribute &b) {
+  return a.value_case() == b.value_case() && a.integer() == b.integer() && a.text() == b.text() &&
+         std::bit_cast<uint64_t>(a.number()) == std::bit_cast<uint64_t>(b.number()) &&
+         a.integers().SerializeAsString() == b.integers().SerializeAsString() &&
+         a.numbers().SerializeAsString() == b.numbers().SerializeAsString();
 }
 
 /// Neither off nor empty.

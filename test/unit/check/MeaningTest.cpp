@@ -419,7 +419,7 @@ TEST(Meaning, RefusesALossThatIsNotItsGradients) {
   EXPECT_EQ(turned.refusal(right), "");
   alone.command.mutable_reference()->RemoveLast();
   EXPECT_EQ(alone.refusal(right),
-            "kernel cross_entropy_with_grad computes train.cross_entropy_grad, but names no such reference op");
+            "kernel cross_entropy_with_grad is not train.cross_entropy ce, which it is said to be");
   narrow.command.mutable_kernel()->mutable_operands(5)->set_dtype(proto::DTYPE_F16);
   EXPECT_EQ(narrow.refusal(right),
             "operand 4 is float16 [4, 8], but train.cross_entropy_grad ce has bfloat16 [4, 8] there");
