@@ -44,10 +44,16 @@ void Meaning::requireOp(const proto::KernelCommand &kernel, const proto::Referen
   requireOperands(plan_, kernel, op);
   if (kernel.kernel() == kernels::kernel<"global_norm">.name)
     return; // NormRules.h
-  for (int i = 0; i < op.operands_size(); ++i)
-    if (!mayBe(held[size_t(i)], values_.of(op.operands(i))))
-      throw Mismatch{"operand " + std::to_string(i) + " holds " + values_.name(held[size_t(i)]) + ", but " +
-                     titleOf(op) + " takes " + values_.name(values_.of(op.operands(i)))};
+  requireHeld(op, held, 0, titleOf(op));
+}
+
+/// Operands of a call, from the first that is one of the op, hold the values that the op takes.
+void Meaning::requireHeld(const proto::ReferenceOp &op, std::span<const uint32_t> held, size_t first,
+                          const std::string &title) const {
+  for (size_t i = 0; i < size_t(op.operands_size()); ++i)
+    if (const uint32_t expected = values_.of(op.operands(int(i))); !mayBe(held[first + i], expected))
+      throw Mismatch{"operand " + std::to_string(first + i) + " holds " + values_.name(held[first + i]) + ", but " +
+                     title + " takes " + values_.name(expected)};
 }
 
 /// Of values that a command makes; nothing is refused where one of them is not known.
@@ -131,7 +137,14 @@ Meaning::Update Meaning::updateOf(const proto::Command &command, uint32_t parame
   if (kernel.operands(0).dtype() != plan_.variables(int(parameter)).dtype()) // gradient and state are of its type
     throw Mismatch{"operand 0 has another element type than " + name};
   Update update;
-  update.oneFor = requireScalars(kernel, parameter, op, held.subspan(size_t(variables)), mayTakeOne);
+  std::vector<uint32_t> taken(held.begin(), held.end());
+  if (const int clip = clipOperandOf(op); mayTakeOne && clip < op.operands_size()) {
+    uint32_t &factor = taken[size_t(variables + clip)];
+    const uint32_t expected = values_.of(op.operands(clip));
+    if (factor != expected && factor == values_.constant(1, values_.type(expected).dtype))
+      update.oneFor = factor = expected;
+  }
+  requireHeld(op, taken, size_t(variables), "the update of " + name);
   for (uint32_t variable : op.variables())
     if (plan_.variables(int(variable)).kind() == proto::Variable::GRADIENT)
       update.added = contributionTo(variable);
@@ -140,24 +153,6 @@ Meaning::Update Meaning::updateOf(const proto::Command &command, uint32_t parame
     else if (variable != parameter)
       update.state.push_back(variable);
   return update;
-}
-
-/// The factor of its gradient in whose place the update takes 1, if it does.
-std::optional<uint32_t> Meaning::requireScalars(const proto::KernelCommand &kernel, uint32_t parameter,
-                                                const proto::ReferenceOp &op, std::span<const uint32_t> held,
-                                                bool mayTakeOne) {
-  std::optional<uint32_t> oneFor;
-  for (int i = 0; i < op.operands_size(); ++i) {
-    const uint32_t scalar = held[size_t(i)], expected = values_.of(op.operands(i));
-    if (mayBe(scalar, expected))
-      continue;
-    if (!mayTakeOne || i != clipOperandOf(op) || scalar != values_.constant(1, values_.type(expected).dtype))
-      throw Mismatch{"operand " + std::to_string(kernel.operands_size() - op.operands_size() + i) + " holds " +
-                     values_.name(scalar) + ", but the update of " + plan_.variables(int(parameter)).name() +
-                     " takes " + values_.name(expected)};
-    oneFor = expected;
-  }
-  return oneFor;
 }
 
 bool Meaning::isFactor(uint32_t value) const {

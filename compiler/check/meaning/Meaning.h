@@ -72,10 +72,10 @@ public:
 private:
   void requireOp(const proto::KernelCommand &kernel, const proto::ReferenceOp &op,
                  std::span<const uint32_t> held) const;
+  void requireHeld(const proto::ReferenceOp &op, std::span<const uint32_t> held, size_t first,
+                   const std::string &title) const;
   Update updateOf(const proto::Command &command, uint32_t parameter, const proto::ReferenceOp &op,
                   std::span<const uint32_t> held, bool mayTakeOne);
-  std::optional<uint32_t> requireScalars(const proto::KernelCommand &kernel, uint32_t parameter,
-                                         const proto::ReferenceOp &op, std::span<const uint32_t> held, bool mayTakeOne);
   std::optional<uint32_t> splitAxis(std::span<const uint32_t> held) const;
   std::vector<Result> resultsOfParts(const proto::Command &command, std::span<const uint32_t> held, uint32_t axis);
   std::vector<Result> resultsOfTerms(const proto::Command &command, std::span<const uint32_t> held,
