@@ -4,7 +4,6 @@
 #include "compiler/check/Replay.h"
 #include "compiler/check/StateChanges.h"
 #include "compiler/check/meaning/CallRules.h"
-#include "compiler/check/meaning/CodeRules.h"
 #include "compiler/check/meaning/Delays.h"
 #include "compiler/check/meaning/Meaning.h"
 #include "compiler/check/schedule/Effects.h"

@@ -83,7 +83,7 @@ std::string noReference(proto::Plan &plan, Random &random) {
   return describe(plan, *place) + " with another weight_decay, in a plan without a reference program";
 }
 
-/// AttributeRules.cpp: enumerations.
+/// OpRules.cpp: enumerations.
 std::string lossSummed(proto::Plan &plan, Random &random) {
   return changeKernel(
       plan, random, makesLossGradient,
@@ -98,7 +98,7 @@ std::string lossSummed(proto::Plan &plan, Random &random) {
       "of a sum, not of a mean");
 }
 
-/// OperandRules.cpp: half of what is summed over, in a product whose two sides have their rows in common.
+/// OpRules.cpp: half of what is summed over, in a product whose two sides have their rows in common.
 bool halveRows(proto::KernelCommand &kernel) {
   Operands &operands = *kernel.mutable_operands();
   if (operands.size() < 3 || operands[0].shape_size() != 2 || operands[1].shape_size() != 2 ||
@@ -117,7 +117,7 @@ std::string halfAProduct(proto::Plan &plan, Random &random) {
       "sums over half of the rows");
 }
 
-/// OperandRules.cpp: half of the rows of a sum.
+/// OpRules.cpp: half of the rows of a sum.
 std::string halfASum(proto::Plan &plan, Random &random) {
   return changeKernel(
       plan, random, [](const proto::Command &command) { return isKernel(command, "reduce_sum"); },
@@ -134,7 +134,7 @@ std::string halfASum(proto::Plan &plan, Random &random) {
       "sums half of the rows");
 }
 
-/// OperandRules.cpp: attention in which queries and heads have changed places, everywhere alike.
+/// OpRules.cpp: attention in which queries and heads have changed places, everywhere alike.
 std::string exchangedHeads(proto::Plan &plan, Random &random) {
   return changeKernel(
       plan, random, [](const proto::Command &command) { return isKernel(command, "attention"); },
@@ -173,7 +173,7 @@ std::string otherBroadcast(proto::Plan &plan, Random &random) {
       "with an input that repeats along other axes");
 }
 
-/// OperandRules.cpp: floats summed as if they were integers of the same size.
+/// OpRules.cpp: floats summed as if they were integers of the same size.
 std::string sumOfIntegers(proto::Plan &plan, Random &random) {
   return changeKernel(
       plan, random, [](const proto::Command &command) { return isKernel(command, "reduce_sum"); },
@@ -244,7 +244,7 @@ std::string normOfOneElement(proto::Plan &plan, Random &random) {
       "of one element");
 }
 
-/// NormRules.cpp, OperandRules.cpp: a gradient that the norm leaves out.
+/// NormRules.cpp, OpRules.cpp: a gradient that the norm leaves out.
 std::string normWithoutAPart(proto::Plan &plan, Random &random) {
   return changeKernel(
       plan, random, [](const proto::Command &command) { return isKernel(command, "global_norm"); },
@@ -261,7 +261,7 @@ std::string normWithoutAPart(proto::Plan &plan, Random &random) {
       "without its first part");
 }
 
-/// AttributeRules.cpp: a product that does more than its op.
+/// OpRules.cpp: a product that does more than its op.
 std::string addedEpilogue(proto::Plan &plan, Random &random) {
   return changeKernel(
       plan, random, [](const proto::Command &command) { return isKernel(command, "matmul"); },
@@ -283,7 +283,7 @@ std::string addedEpilogue(proto::Plan &plan, Random &random) {
       "multiplies by a gradient of GELU, too");
 }
 
-/// AttributeRules.cpp: another order of sums.
+/// OpRules.cpp: another order of sums.
 std::string otherPieces(proto::Plan &plan, Random &random) {
   return changeKernel(
       plan, random, [](const proto::Command &command) { return isKernel(command, "matmul"); },

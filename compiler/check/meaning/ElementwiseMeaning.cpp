@@ -2,11 +2,11 @@
 #include "compiler/check/meaning/Meaning.h"
 #include "compiler/check/meaning/ReferenceOps.h"
 
-#include "kernels/ElementwiseProgram.h"
 #include "kernels/KernelRows.h"
+#include "kernels/elementwise/elementwise_call.h"
+#include "runtime/plan/run/Invocations.h"
 
 #include <algorithm>
-#include <string_view>
 
 namespace ds::check {
 
@@ -14,90 +14,57 @@ namespace {
 
 using kernels::ElementwiseOp;
 
-/// An attribute of elementwise, by a name that its row has.
-struct ElementwiseAttribute {
-  std::string_view name;
-  consteval ElementwiseAttribute(const char *wanted) : name(wanted) {
-    (void)kernels::kernel<"elementwise">.attribute(wanted);
-  }
-};
-const proto::Attribute *elementwiseAttribute(const proto::KernelCommand &kernel, ElementwiseAttribute attribute) {
-  return attributeOf(kernel, attribute.name);
-}
-
-/// The one that a kernel's last operand, its result, shares bytes with from its first on.
+/// Whether input i is what a kernel's last operand, its result, lies over.
 bool isTarget(const proto::KernelCommand &kernel, int input) {
   const proto::Operand &result = kernel.operands(kernel.operands_size() - 1), &operand = kernel.operands(input);
   return operand.buffer() == result.buffer() && operand.byte_offset() == result.byte_offset();
 }
 
-bool sameType(const proto::Operand &a, const proto::Operand &b) {
-  return a.dtype() == b.dtype() && elementsIn(shapeOf(a)) == elementsIn(shapeOf(b));
+/// Whether an elementwise program is this one instruction of each of its inputs.
+bool isOnly(const proto::KernelCommand &kernel, ElementwiseOp op) {
+  const proto::Attribute *program = attributeOf(kernel, "program"), *results = attributeOf(kernel, "results");
+  const int inputs = kernels::elementwiseArity(op);
+  if (kernel.kernel() != kernels::kernel<"elementwise">.name || kernel.operands_size() != inputs + 1 || !program ||
+      !results || results->integers().values_size() != 1 || results->integers().values(0) != inputs ||
+      program->integers().values_size() != kernels::elementwiseInstructionWidth ||
+      program->integers().values(0) != int64_t(op))
+    return false;
+  const auto sources = program->integers().values().begin() + 2;
+  for (int input = 0; input < inputs; ++input)
+    if (std::count(sources, sources + inputs, input) != 1)
+      return false;
+  return true;
 }
 
 } // namespace
 
-bool Meaning::isOnly(const proto::KernelCommand &kernel, int64_t opcode, int operands) {
-  const auto *program = elementwiseAttribute(kernel, "program");
-  return kernel.kernel() == kernels::kernel<"elementwise">.name && program &&
-         program->integers().values_size() == kernels::elementwiseInstructionWidth &&
-         program->integers().values(0) == opcode && kernel.operands_size() == operands;
-}
+bool Meaning::isCopy(const proto::KernelCommand &kernel) { return isOnly(kernel, ElementwiseOp::Copy); }
 
-bool Meaning::isCopy(const proto::KernelCommand &kernel) { return isOnly(kernel, int64_t(ElementwiseOp::Copy), 2); }
+bool Meaning::isConversion(const proto::KernelCommand &kernel) { return isOnly(kernel, ElementwiseOp::Cast); }
 
-bool Meaning::isConversion(const proto::KernelCommand &kernel) {
-  return isOnly(kernel, int64_t(ElementwiseOp::Cast), 2);
-}
+bool Meaning::isAddition(const proto::KernelCommand &kernel) { return isOnly(kernel, ElementwiseOp::Add); }
 
-bool Meaning::isAddition(const proto::KernelCommand &kernel) { return isOnly(kernel, int64_t(ElementwiseOp::Add), 3); }
-
-/// Runs the little program on values instead of numbers. That it is one, of operands that broadcast to its results, the
-/// kernel's own checks of a call have said (CallRules.h).
+/// Runs the little program on values instead of numbers.
 std::vector<Meaning::Result> Meaning::runProgram(const proto::Command &command, std::span<const uint32_t> held) {
   const proto::KernelCommand &kernel = command.kernel();
-  const auto *program = elementwiseAttribute(kernel, "program"), *constants = elementwiseAttribute(kernel, "constants"),
-             *outputs = elementwiseAttribute(kernel, "results");
-  std::vector<Result> results(size_t(kernel.operands_size()));
-  if (!program || !constants || !outputs || outputs->integers().values_size() > kernel.operands_size() ||
-      results.empty())
-    return results; // the kernel refuses it
-  const auto &code = program->integers().values();
-  const int inputs = kernel.operands_size() - outputs->integers().values_size();
-  const std::span<const int64_t> shape = shapeOf(kernel.operands(kernel.operands_size() - 1));
-  for (int i = 0; i < kernel.operands_size(); ++i)
-    if (kernel.operands(i).access() != (i < inputs ? proto::Operand::READ : proto::Operand::WRITE))
-      throw Mismatch{"operand " + std::to_string(i) + " is not said to be " + (i < inputs ? "read" : "written") +
-                     ", as its program does"};
+  const kernels::Invocation invocation = plan::invocationOf(kernel);
+  const kernels::ElementwiseCall call{kernels::Call(invocation)};
   std::vector<uint32_t> registers;
-  for (int i = 0; i < inputs; ++i)
-    registers.push_back(values_.broadcast(held[size_t(i)], shapeOf(kernel.operands(i)), shape));
-  for (int at = 0; at + kernels::elementwiseInstructionWidth <= code.size();
-       at += kernels::elementwiseInstructionWidth) {
-    const auto op = ElementwiseOp(code[at]);
-    const auto dtype = proto::DType(code[at + 1]);
+  for (size_t i = 0; i < call.inputs; ++i)
+    registers.push_back(values_.broadcast(held[i], call.inputShapes[i], call.shape));
+  for (const kernels::ElementwiseInstruction &step : call.program) {
+    const auto dtype = proto::DType(step.type);
     std::vector<uint32_t> operands;
-    for (int i = 0; i < kernels::elementwiseArity(op); ++i)
-      operands.push_back(code[at + 2 + i] >= 0 && size_t(code[at + 2 + i]) < registers.size()
-                             ? registers[size_t(code[at + 2 + i])]
-                             : Values::unknown);
-    const int64_t index = code[at + 2];
-    if (op != ElementwiseOp::Constant)
-      registers.push_back(values_.apply(code[at], dtype, operands, elementsIn(shape)));
-    else
-      registers.push_back(index >= 0 && index < constants->numbers().values_size()
-                              ? values_.constant(rounded(constants->numbers().values(int(index)), dtype), dtype)
-                              : Values::unknown);
+    for (int i = 0; i < kernels::elementwiseArity(step.op); ++i)
+      operands.push_back(registers[size_t(step.sources[size_t(i)])]);
+    registers.push_back(step.op == ElementwiseOp::Constant
+                            ? values_.constant(rounded(step.constant, dtype), dtype)
+                            : values_.apply(int64_t(step.op), dtype, operands, uint64_t(call.elements)));
   }
-  for (int i = 0; i < outputs->integers().values_size(); ++i)
-    if (const int64_t from = outputs->integers().values(i); from >= 0 && size_t(from) < registers.size())
-      results[size_t(inputs + i)].value = registers[size_t(from)];
-  for (int r = 0; r < command.reference_size(); ++r) {
-    const proto::ReferenceOp &op = opOf(command, r);
-    if (op.results_size() == 1 && std::ranges::count(registers, Values::unknown) == 0 &&
-        std::ranges::find(registers, values_.of(op.results(0))) == registers.end())
-      throw Mismatch{"it does not compute " + titleOf(op) + ", as it is said to, of what its operands hold"};
-  }
+  std::vector<Result> results(size_t(kernel.operands_size()));
+  for (size_t i = 0; i < call.results.size(); ++i)
+    results[call.inputs + i].value = registers[size_t(call.results[i])];
+  requireNamed(command, registers);
   return results;
 }
 
@@ -109,11 +76,10 @@ Meaning::Result Meaning::accumulated(const proto::KernelCommand &kernel, const p
   if (isTarget(kernel, 0) == isTarget(kernel, 1))
     throw Mismatch{"it does not add to what it writes, as " + titleOf(op) + " does"};
   const proto::Variable &variable = plan_.variables(int(op.variables(0)));
-  const proto::Operand &sum = kernel.operands(2);
-  if (sum.dtype() != variable.dtype() || !sameType(kernel.operands(0), sum) || !sameType(kernel.operands(1), sum) ||
-      elementwiseAttribute(kernel, "program")->integers().values(1) != int64_t(variable.dtype()))
-    throw Mismatch{"it does not add elements of " + variable.name() + "'s type one to one, as " + titleOf(op) +
-                   " does"};
+  for (const proto::Operand &operand : kernel.operands())
+    if (operand.dtype() != variable.dtype() || elementsIn(shapeOf(operand)) != elementsIn(shapeOf(kernel.operands(2))))
+      throw Mismatch{"it does not add elements of " + variable.name() + "'s type one to one, as " + titleOf(op) +
+                     " does"};
   uint32_t added = values_.of(op.operands(0));
   const uint32_t term = held[isTarget(kernel, 0) ? 1 : 0];
   if (isPartOf(term, added))
@@ -148,16 +114,15 @@ Meaning::Result Meaning::averaged(const proto::KernelCommand &kernel, const prot
 
 std::vector<Meaning::Result> Meaning::elementwise(const proto::Command &command, std::span<const uint32_t> held) {
   const proto::KernelCommand &kernel = command.kernel();
-  const bool hasEffect = command.reference_size() == 1 && opOf(command, 0).results_size() == 0;
-  if (!hasEffect || kernel.operands_size() == 0)
+  if (command.reference_size() != 1 || opOf(command, 0).results_size() != 0 || kernel.operands_size() == 0)
     return runProgram(command, held);
   const proto::ReferenceOp &op = opOf(command, 0);
+  std::vector<Result> results(size_t(kernel.operands_size()));
   if (op.op() == "train.accumulate") {
-    std::vector<Result> results(size_t(kernel.operands_size()));
     results.back() = accumulated(kernel, op, held);
     return results;
   }
-  std::vector<Result> results = runProgram(command, held);
+  results = runProgram(command, held);
   if (op.op() == "train.update_average" && op.variables_size() == 1) {
     results.back() = averaged(kernel, op, results.back().value);
     return results;

@@ -1,11 +1,12 @@
 //===- Meaning.cpp - whether commands do what their reference ops say ------===//
 #include "compiler/check/meaning/Meaning.h"
 
-#include "compiler/check/meaning/AttributeRules.h"
-#include "compiler/check/meaning/OperandRules.h"
+#include "compiler/check/meaning/OpRules.h"
 #include "compiler/check/meaning/ReferenceOps.h"
 #include "compiler/check/schedule/Effects.h"
+#include "core/Error.h"
 #include "kernels/KernelRows.h"
+#include "runtime/plan/run/Invocations.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -17,18 +18,9 @@ namespace ds::check {
 
 namespace {
 
-bool runsKernel(const proto::KernelCommand &kernel, const kernels::KernelRow &row) {
-  return kernel.kernel() == row.name;
-}
-
 /// The `train.` op that a kernel runs whole has the kernel's name.
 bool runs(const proto::KernelCommand &kernel, const proto::ReferenceOp &op) {
   return op.op() == "train." + kernel.kernel();
-}
-
-bool isOptimizerKernel(const proto::KernelCommand &kernel) {
-  const kernels::KernelRow *row = kernels::rowNamed(kernel.kernel());
-  return row && row->isOptimizer();
 }
 
 } // namespace
@@ -44,51 +36,75 @@ Meaning::Meaning(const proto::Plan &plan, bool closed) : plan_(plan), closed_(cl
   }
 }
 
-void Meaning::requireOp(const proto::Command &command, const proto::ReferenceOp &op,
+void Meaning::requireOp(const proto::KernelCommand &kernel, const proto::ReferenceOp &op,
                         std::span<const uint32_t> held) const {
-  const proto::KernelCommand &kernel = command.kernel();
   if (!runs(kernel, op))
     throw Mismatch{"kernel " + kernel.kernel() + " is not " + titleOf(op) + ", which it is said to be"};
   requireAttributes(plan_, kernel, op);
   requireOperands(plan_, kernel, op);
-  if (runsKernel(kernel, kernels::kernel<"global_norm">))
+  if (kernel.kernel() == kernels::kernel<"global_norm">.name)
     return; // NormRules.h
-  for (int i = 0; i < op.operands_size(); ++i)
-    if (!mayBe(held[size_t(i)], values_.of(op.operands(i))))
-      throw Mismatch{"operand " + std::to_string(i) + " holds " + values_.name(held[size_t(i)]) + ", but " +
-                     titleOf(op) + " takes " + values_.name(values_.of(op.operands(i)))};
+  requireHeld(op, held, 0, titleOf(op));
+}
+
+/// Operands of a call, from the first that is one of the op, hold the values that the op takes.
+void Meaning::requireHeld(const proto::ReferenceOp &op, std::span<const uint32_t> held, size_t first,
+                          const std::string &title) const {
+  for (size_t i = 0; i < size_t(op.operands_size()); ++i)
+    if (const uint32_t expected = values_.of(op.operands(int(i))); !mayBe(held[first + i], expected))
+      throw Mismatch{"operand " + std::to_string(first + i) + " holds " + values_.name(held[first + i]) + ", but " +
+                     title + " takes " + values_.name(expected)};
+}
+
+/// Of values that a command makes; nothing is refused where one of them is not known.
+void Meaning::requireNamed(const proto::Command &command, std::span<const uint32_t> made) const {
+  for (int r = 0; r < command.reference_size(); ++r)
+    for (const uint32_t result : opOf(command, r).results())
+      if (std::ranges::count(made, Values::unknown) == 0 && std::ranges::count(made, values_.of(result)) == 0)
+        throw Mismatch{"it does not compute " + titleOf(opOf(command, r)) +
+                       ", as it is said to, of what its operands hold"};
 }
 
 std::vector<Meaning::Result> Meaning::resultsOf(const proto::Command &command, std::span<const uint32_t> held) {
+  if (isOptimizer(command))
+    return std::vector<Result>(held.size()); // verified by parameter (requireUpdate)
+  std::string key = std::to_string(held.size()) + " ";
+  key.append(reinterpret_cast<const char *>(held.data()), held.size_bytes());
+  command.AppendToString(&key);
+  if (const auto found = results_.find(key); found != results_.end())
+    return found->second;
+  try {
+    const std::optional<uint32_t> axis = splitAxis(held);
+    return results_.emplace(std::move(key), axis ? resultsOfParts(command, held, *axis) : resultsOfWhole(command, held))
+        .first->second;
+  } catch (const Error &error) { // a call that its kernel does not take
+    throw Mismatch{error.what()};
+  }
+}
+
+std::vector<Meaning::Result> Meaning::resultsOfWhole(const proto::Command &command, std::span<const uint32_t> held) {
   const proto::KernelCommand &kernel = command.kernel();
-  if (const std::optional<uint32_t> axis = isOptimizerKernel(kernel) ? std::nullopt : splitAxis(held))
-    return resultsOfParts(command, held, *axis);
-  if (runsKernel(kernel, kernels::kernel<"elementwise">))
+  const std::string_view name = kernel.kernel();
+  if (name == kernels::kernel<"elementwise">.name)
     return elementwise(command, held);
   std::vector<Result> results(size_t(kernel.operands_size()));
-  if (constexpr auto &increment = kernels::kernel<"increment">; runsKernel(kernel, increment) && !results.empty()) {
-    constexpr size_t step = increment.operand("step");
-    results[step].value = values_.incremented(held[step]);
+  if (name == kernels::kernel<"increment">.name && !results.empty()) {
+    results[0].value = values_.incremented(held[0]);
     return results;
   }
-  const bool isPartOfNorm = runsKernel(kernel, kernels::kernel<"block_sum_squares">);
-  if (isOptimizerKernel(kernel) || (isPartOfNorm && command.reference_size() == 0))
-    return results; // verified by parameter (requireUpdate), or byte by byte (NormRules.h)
-  if (command.reference_size() == 0 && !closed_)
-    return results;
+  const bool isPartOfNorm = name == kernels::kernel<"block_sum_squares">.name && command.reference_size() == 0;
+  if (isPartOfNorm || (command.reference_size() == 0 && !closed_))
+    return results; // verified byte by byte (NormRules.h), or not at all
   if (command.reference_size() == 0)
     throw Mismatch{"kernel " + kernel.kernel() + " names no reference op, so nothing says what it should compute"};
-  if (isFusedProduct(kernel))
-    return fusedProduct(command, held);
-  if (isLossWithGradient(kernel))
-    return lossWithGradient(command, held);
-  if (isNormOfSum(kernel))
-    return normOfSum(command, held);
-  if (command.reference_size() > 1)
+  if (command.reference_size() > 1) {
+    if (const kernels::Expansion *expansion = kernels::expansionOf(plan::invocationOf(kernel)))
+      return fused(command, *expansion, held);
     throw Mismatch{"kernel " + kernel.kernel() + " names " + std::to_string(command.reference_size()) +
                    " reference ops; it can be one"};
+  }
   const proto::ReferenceOp &op = opOf(command, 0);
-  requireOp(command, op, held);
+  requireOp(kernel, op, held);
   for (int r = 0; r < op.results_size(); ++r)
     results[size_t(op.operands_size() + r)].value = values_.of(op.results(r));
   return results;
@@ -118,17 +134,17 @@ Meaning::Update Meaning::updateOf(const proto::Command &command, uint32_t parame
   const int variables = op.variables_size();
   if (kernel.operands_size() != variables + op.operands_size())
     throw Mismatch{"it has " + std::to_string(kernel.operands_size()) + " operands, not those of " + titleOf(op)};
-  for (int i = 0; i < variables; ++i) {
-    const bool isRead = i == int(kernels::KernelRow::gradient);
-    if (kernel.operands(i).access() != (isRead ? proto::Operand::READ : proto::Operand::READ_WRITE))
-      throw Mismatch{"operand " + std::to_string(i) + " is not said to be " +
-                     (isRead ? "read alone" : "read and written") + ", as an update does"};
-    // Parameter, gradient and state have one type: that of the parameter.
-    if (kernel.operands(i).dtype() != plan_.variables(int(parameter)).dtype())
-      throw Mismatch{"operand " + std::to_string(i) + " has another element type than " + name};
-  }
+  if (kernel.operands(0).dtype() != plan_.variables(int(parameter)).dtype()) // gradient and state are of its type
+    throw Mismatch{"operand 0 has another element type than " + name};
   Update update;
-  update.oneFor = requireScalars(kernel, parameter, op, held.subspan(size_t(variables)), mayTakeOne);
+  std::vector<uint32_t> taken(held.begin(), held.end());
+  if (const int clip = clipOperandOf(op); mayTakeOne && clip < op.operands_size()) {
+    uint32_t &factor = taken[size_t(variables + clip)];
+    const uint32_t expected = values_.of(op.operands(clip));
+    if (factor != expected && factor == values_.constant(1, values_.type(expected).dtype))
+      update.oneFor = factor = expected;
+  }
+  requireHeld(op, taken, size_t(variables), "the update of " + name);
   for (uint32_t variable : op.variables())
     if (plan_.variables(int(variable)).kind() == proto::Variable::GRADIENT)
       update.added = contributionTo(variable);
@@ -137,24 +153,6 @@ Meaning::Update Meaning::updateOf(const proto::Command &command, uint32_t parame
     else if (variable != parameter)
       update.state.push_back(variable);
   return update;
-}
-
-/// The factor of its gradient in whose place the update takes 1, if it does.
-std::optional<uint32_t> Meaning::requireScalars(const proto::KernelCommand &kernel, uint32_t parameter,
-                                                const proto::ReferenceOp &op, std::span<const uint32_t> held,
-                                                bool mayTakeOne) {
-  std::optional<uint32_t> oneFor;
-  for (int i = 0; i < op.operands_size(); ++i) {
-    const uint32_t scalar = held[size_t(i)], expected = values_.of(op.operands(i));
-    if (mayBe(scalar, expected))
-      continue;
-    if (!mayTakeOne || i != clipOperandOf(op) || scalar != values_.constant(1, values_.type(expected).dtype))
-      throw Mismatch{"operand " + std::to_string(kernel.operands_size() - op.operands_size() + i) + " holds " +
-                     values_.name(scalar) + ", but the update of " + plan_.variables(int(parameter)).name() +
-                     " takes " + values_.name(expected)};
-    oneFor = expected;
-  }
-  return oneFor;
 }
 
 bool Meaning::isFactor(uint32_t value) const {

@@ -4,6 +4,7 @@
 #include "compiler/check/meaning/Delays.h"
 #include "compiler/check/meaning/Mismatch.h"
 #include "compiler/check/meaning/Values.h"
+#include "kernels/Expansion.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
@@ -12,15 +13,16 @@
 #include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace ds::check {
 
 /// Follows values through commands. A command names reference ops; that it is they is verified, not trusted: the
-/// kernel, its attributes, types and shapes, and that each operand holds the value that the op has there. A kernel that
-/// names none is refused, unless its numbers are followed by a rule of their own: elementwise programs
-/// (ElementwiseMeaning.cpp), updates (requireUpdate), sums of squares of slices (NormRules.h). What ranks hold parts of
-/// is as if they held the whole (SplitMeaning.cpp).
+/// kernel, its attributes, types and shapes, and that each operand holds the value that the op has there. A fused
+/// kernel is the ops that its row says (FusedMeaning.cpp). A kernel that names none is refused, unless its numbers are
+/// followed by a rule of their own: elementwise programs (ElementwiseMeaning.cpp), updates (requireUpdate), sums of
+/// squares of slices (NormRules.h). What ranks hold parts of is as if they held the whole (SplitMeaning.cpp).
 class Meaning {
 public:
   /// If not `closed`, kernels that no rule speaks of pass (Check.h).
@@ -68,24 +70,23 @@ public:
   bool isFactor(uint32_t value) const;
 
 private:
-  /// Whether an elementwise program is this one instruction.
-  static bool isOnly(const proto::KernelCommand &kernel, int64_t opcode, int operands);
-  void requireOp(const proto::Command &command, const proto::ReferenceOp &op, std::span<const uint32_t> held) const;
+  void requireOp(const proto::KernelCommand &kernel, const proto::ReferenceOp &op,
+                 std::span<const uint32_t> held) const;
+  void requireHeld(const proto::ReferenceOp &op, std::span<const uint32_t> held, size_t first,
+                   const std::string &title) const;
   Update updateOf(const proto::Command &command, uint32_t parameter, const proto::ReferenceOp &op,
                   std::span<const uint32_t> held, bool mayTakeOne);
-  std::optional<uint32_t> requireScalars(const proto::KernelCommand &kernel, uint32_t parameter,
-                                         const proto::ReferenceOp &op, std::span<const uint32_t> held, bool mayTakeOne);
   std::optional<uint32_t> splitAxis(std::span<const uint32_t> held) const;
   std::vector<Result> resultsOfParts(const proto::Command &command, std::span<const uint32_t> held, uint32_t axis);
   std::vector<Result> resultsOfTerms(const proto::Command &command, std::span<const uint32_t> held,
                                      const Spread &spread);
-  static bool isFusedProduct(const proto::KernelCommand &kernel);
-  std::vector<Result> fusedProduct(const proto::Command &command, std::span<const uint32_t> held);
-  static bool isLossWithGradient(const proto::KernelCommand &kernel);
-  std::vector<Result> lossWithGradient(const proto::Command &command, std::span<const uint32_t> held);
-  static bool isNormOfSum(const proto::KernelCommand &kernel);
-  std::vector<Result> normOfSum(const proto::Command &command, std::span<const uint32_t> held);
-  uint32_t sumOf(const proto::Operand &x, uint32_t held, uint32_t residual, uint32_t expected);
+  std::vector<Result> resultsOfWhole(const proto::Command &command, std::span<const uint32_t> held);
+  std::vector<Result> fused(const proto::Command &command, const kernels::Expansion &expansion,
+                            std::span<const uint32_t> held);
+  std::vector<uint32_t> resultsOfStep(const proto::Command &command, const proto::KernelCommand &step,
+                                      std::vector<uint32_t> operands, std::vector<uint32_t> &made);
+  const proto::ReferenceOp &opNamed(const proto::Command &command, std::string_view kind) const;
+  void requireNamed(const proto::Command &command, std::span<const uint32_t> made) const;
   std::vector<Result> elementwise(const proto::Command &command, std::span<const uint32_t> held);
   std::vector<Result> runProgram(const proto::Command &command, std::span<const uint32_t> held);
   Result accumulated(const proto::KernelCommand &kernel, const proto::ReferenceOp &op, std::span<const uint32_t> held);
@@ -100,14 +101,11 @@ private:
   Values values_;
   std::map<uint32_t, std::vector<const proto::ReferenceOp *>> updates_; ///< by variable, those that name it
   std::map<uint32_t, uint32_t> contributions_;                          ///< by variable, see contributionTo()
-  std::set<const proto::Command *> unknown_;                            ///< counted, never iterated
+  /// By command and what its operands hold: in every micro-batch these are the same. Never iterated.
+  std::unordered_map<std::string, std::vector<Result>> results_;
+  std::set<const proto::Command *> unknown_; ///< counted, never iterated
   uint64_t unknownBytes_ = 0;
 };
-
-/// Numbers of 16 bits are computed with in float32.
-inline proto::DType computedIn(proto::DType dtype) {
-  return dtype == proto::DTYPE_BF16 || dtype == proto::DTYPE_F16 ? proto::DTYPE_F32 : dtype;
-}
 
 /// Whether what an operand holds may be what is expected of it.
 inline bool mayBe(uint32_t held, uint32_t expected) {

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/check/meaning/Meaning.h"
 
-#include "core/Error.h"
 #include "kernels/Factors.h"
 #include "runtime/plan/run/Invocations.h"
 
@@ -25,27 +24,11 @@ namespace {
 
 using kernels::FactorKind;
 
-/// Where a cut lies in an operand.
+/// A factor of an operand that a cut of its value goes along, and the factor's own cut.
 struct Along {
   size_t dimension, factor;
-  uint64_t before, after; ///< elements of the dimension's other factors, outside and inside of this one
+  Cut cut;
 };
-
-uint64_t product(std::span<const int64_t> sizes) {
-  uint64_t elements = 1;
-  for (const int64_t size : sizes)
-    elements *= uint64_t(size);
-  return elements;
-}
-
-/// Throws Mismatch where a call, of a plan by hand, has none.
-kernels::FactorMap requiredFactors(const kernels::Invocation &call) {
-  try {
-    return kernels::factorsOf(call);
-  } catch (const Error &error) {
-    throw Mismatch{error.what()};
-  }
-}
 
 /// A call along one axis of the mesh: which of its factors are cut there, and how.
 class AxisSplit {
@@ -53,7 +36,7 @@ public:
   AxisSplit(const proto::Plan &plan, const proto::Command &command, uint32_t axis)
       : plan_(plan), kernel_(command.kernel()), axis_(axis),
         op_(command.reference_size() > 0 ? &plan.reference().ops(int(command.reference(0))) : nullptr),
-        call_(plan::invocationOf(kernel_)), map_(requiredFactors(call_)) {}
+        map_(kernels::factorsOf(plan::invocationOf(kernel_))) {}
 
   /// An operand is cut: so are all that have the same factor.
   void add(int index, const Cut &cut, const std::string &name) {
@@ -66,20 +49,14 @@ public:
     if (!kernels::isSplit(factor.kind))
       throw Mismatch{"operand " + std::to_string(index) + " holds " + name + ", but kernel " + kernel_.kernel() +
                      " needs all along its dimension " + std::to_string(along->dimension)};
-    Cut own = cut;
-    own.outer /= product(shape(index).first(along->dimension)) * along->before;
-    own.inner /= product(shape(index).subspan(along->dimension + 1)) * along->after;
-    own = own.normalized();
-    if (const auto [known, isNew] = cuts_.try_emplace(along->factor, own); !isNew && known->second != own)
+    if (const auto [known, isNew] = cuts_.try_emplace(along->factor, along->cut); !isNew && known->second != along->cut)
       throw Mismatch{"operand " + std::to_string(index) + " holds " + name +
                      ", which is cut at other places than the operand that it goes with"};
   }
 
   /// Whether an operand has elements along what is cut in others.
   bool isCut(int index) const {
-    if (size_t(index) >= map_.operands.size())
-      return false;
-    for (size_t d = 0; d < map_.operands[size_t(index)].size(); ++d)
+    for (size_t d = 0; size_t(index) < map_.operands.size() && d < map_.operands[size_t(index)].size(); ++d)
       for (const size_t factor : map_.operands[size_t(index)][d])
         if (!broadcasts(index, d) && cuts_.contains(factor))
           return true;
@@ -92,14 +69,13 @@ public:
     for (size_t i = 0; i < map_.operands.size(); ++i)
       for (size_t d = 0; d < map_.operands[i].size(); ++d)
         for (const size_t factor : map_.operands[i][d])
-          if (const auto cut = cuts_.find(factor); cut != cuts_.end() && !broadcasts(int(i), d))
-            kernel.mutable_operands(int(i))->set_shape(int(d), kernel.operands(int(i)).shape(int(d)) *
-                                                                   int64_t(cut->second.length / cut->second.kept()));
+          if (proto::Operand &operand = *kernel.mutable_operands(int(i)); !broadcasts(int(i), d))
+            operand.set_shape(int(d), operand.shape(int(d)) * parts(factor));
     for (const auto &[factor, cut] : cuts_) {
       if (const std::string_view sized = map_.factors[factor].attribute; !sized.empty())
         for (proto::Attribute &attribute : *kernel.mutable_attributes())
           if (attribute.name() == sized)
-            attribute.set_integer(attribute.integer() * int64_t(cut.length / cut.kept()));
+            attribute.set_integer(attribute.integer() * parts(factor));
       if (map_.factors[factor].isPlaced)
         requirePlace(kernel, factor, cut);
     }
@@ -108,12 +84,12 @@ public:
   }
 
   /// What ranks have of a result of the command on whole values; nothing: all of it.
-  std::optional<Spread> spreadOf(const proto::Command &whole, int index) const {
+  std::optional<Spread> spreadOf(int index) const {
     std::optional<Spread> spread;
     for (const auto &[factor, cut] : cuts_) {
       std::optional<Spread> own;
       if (map_.has(size_t(index), factor))
-        own = Spread{axis_, {}, cutOf(whole.kernel().operands(index), size_t(index), factor, cut)};
+        own = Spread{axis_, {}, cutOf(size_t(index), factor, cut)};
       else if (const auto kind = map_.factors[factor].kind; kind != FactorKind::Pass)
         own = Spread{axis_, reductionOf(kind, cut), {}};
       if (spread && own && *spread != *own)
@@ -153,25 +129,22 @@ private:
   /// several, as [2, 8] in rows is [1, 16] in halves: then that which makes the shape of the reference op's operand, or
   /// of one piece.
   std::optional<Along> find(int index, const Cut &cut) const {
-    const std::span<const int64_t> sizes = shape(index);
     std::optional<Along> best;
     std::tuple<bool, bool, uint64_t> least;
-    for (size_t d = 0; size_t(index) < map_.operands.size() && d < sizes.size(); ++d) {
-      const uint64_t before = product(sizes.first(d)), after = product(sizes.subspan(d + 1));
-      uint64_t outer = before, inner = uint64_t(sizes[d]) * after;
+    uint64_t outer = 1, inner = elementsIn(shape(index));
+    for (size_t d = 0; size_t(index) < map_.operands.size() && inner > 0 && d < shape(index).size(); ++d)
       for (const size_t factor : map_.operands[size_t(index)][d]) {
         const auto size = uint64_t(map_.factors[factor].size);
         inner /= size;
-        const bool fits = outer > 0 && inner > 0 && cut.outer % outer == 0 && cut.inner % inner == 0 &&
-                          cut.outer / outer * cut.kept() * (cut.inner / inner) == size;
-        if (const std::tuple rank(!isExpected(index, d, cut), size == 1, cut.outer / std::max<uint64_t>(1, outer));
-            fits && (!best || rank < least)) {
-          best = Along{d, factor, outer / before, inner / after};
+        const Cut own{cut.outer / outer, cut.length, cut.inner / inner, cut.blocks, cut.repeat};
+        const bool fits =
+            cut.outer % outer == 0 && cut.inner % inner == 0 && own.outer * cut.kept() * own.inner == size;
+        if (const std::tuple rank(!isExpected(index, d, cut), size == 1, own.outer); fits && (!best || rank < least)) {
+          best = Along{d, factor, own.normalized()};
           least = rank;
         }
         outer *= size;
       }
-    }
     return best;
   }
   /// Whether an operand has the shape that the reference op says, once it is whole along dimension `d`.
@@ -183,27 +156,23 @@ private:
     return own.size() == said.size() && uint64_t(own[d]) / cut.kept() * cut.length == uint64_t(said[d]);
   }
 
-  /// A factor's cut, in an operand of whole shape.
-  Cut cutOf(const proto::Operand &operand, size_t index, size_t factor, Cut cut) const {
-    const std::span<const int64_t> sizes = shapeOf(operand);
-    for (size_t d = 0; d < sizes.size(); ++d) {
-      const kernels::Dimension &factors = map_.operands[index][d];
-      const auto at = std::ranges::find(factors, factor);
-      if (at == factors.end())
-        continue;
-      cut.outer *= product(sizes.first(d));
-      cut.inner *= product(sizes.subspan(d + 1));
-      for (auto one = factors.begin(); one != factors.end(); ++one)
-        if (one != at)
-          (one < at ? cut.outer : cut.inner) *= wholeSize(*one);
-      break;
-    }
+  /// A factor's cut, in a whole operand.
+  Cut cutOf(size_t index, size_t factor, Cut cut) const {
+    bool isBehind = false;
+    for (const kernels::Dimension &factors : map_.operands[index])
+      for (const size_t one : factors)
+        if (one == factor)
+          isBehind = true;
+        else
+          (isBehind ? cut.inner : cut.outer) *= uint64_t(wholeSize(one));
     return cut.normalized();
   }
-  uint64_t wholeSize(size_t factor) const {
+  /// By how much a factor is longer in the whole call.
+  int64_t parts(size_t factor) const {
     const auto cut = cuts_.find(factor);
-    return uint64_t(map_.factors[factor].size) * (cut == cuts_.end() ? 1 : cut->second.length / cut->second.kept());
+    return cut == cuts_.end() ? 1 : int64_t(cut->second.length / cut->second.kept());
   }
+  int64_t wholeSize(size_t factor) const { return map_.factors[factor].size * parts(factor); }
 
   static proto::Integers *integers(proto::KernelCommand &kernel, std::string_view name) {
     for (proto::Attribute &attribute : *kernel.mutable_attributes())
@@ -211,49 +180,42 @@ private:
         return attribute.mutable_integers();
     return nullptr;
   }
-  /// Which entry of `whole` and `first` a factor has.
-  int entryOf(size_t factor) const {
-    return int(std::count_if(map_.factors.begin(), map_.factors.begin() + int64_t(factor),
-                             [](const kernels::Factor &one) { return one.isPlaced; }));
-  }
 
   /// A kernel that goes by where elements lie says so: by `whole`, and by `first`, to which each rank adds its steps.
+  /// Takes out what they say of this axis.
   void requirePlace(proto::KernelCommand &kernel, size_t factor, const Cut &cut) const {
     proto::Integers *all = integers(kernel, "whole"), *first = integers(kernel, "first");
-    const int entry = entryOf(factor);
-    const auto fail = [&]() {
-      throw Mismatch{"kernel " + kernel.kernel() + " goes by where elements lie, and its attributes do not say where " +
-                     "the part of a rank along axis " + axisName() + " begins"};
-    };
-    if (!all || !first || entry >= all->values_size() || entry >= first->values_size() || cut.outer != 1 ||
-        cut.blocks.size() != 1 || cut.repeat != 1 || all->values(entry) != int64_t(cut.length * cut.inner))
-      fail();
-    const auto steps = std::ranges::find_if(*first->mutable_rank_steps(), [&](const proto::RankSteps &one) {
+    const auto placed = [](const kernels::Factor &one) { return one.isPlaced; };
+    const auto entry = int(std::count_if(map_.factors.begin(), map_.factors.begin() + int64_t(factor), placed));
+    const auto isOfAxis = [&](const proto::RankSteps &one) {
       const proto::Communicator &along = plan_.communicators(int(one.communicator()));
       return along.axes_size() == 1 && along.axes(0) == axis_ && entry < one.values_size();
-    });
-    if (steps == first->mutable_rank_steps()->end() ||
-        steps->values(entry) != int64_t(cut.blocks[0].stride * cut.inner) ||
-        first->values(entry) != int64_t(cut.blocks[0].offset * cut.inner))
-      fail();
-    steps->set_values(entry, 0);
-    first->set_values(entry, 0);
+    };
+    if (all && first && entry < all->values_size() && entry < first->values_size() && cut.outer == 1 &&
+        cut.blocks.size() == 1 && cut.repeat == 1)
+      if (const auto steps = std::ranges::find_if(*first->mutable_rank_steps(), isOfAxis);
+          steps != first->mutable_rank_steps()->end() && all->values(entry) == int64_t(cut.length * cut.inner) &&
+          steps->values(entry) == int64_t(cut.blocks[0].stride * cut.inner) &&
+          first->values(entry) == int64_t(cut.blocks[0].offset * cut.inner)) {
+        steps->set_values(entry, 0);
+        first->set_values(entry, 0);
+        return;
+      }
+    throw Mismatch{"kernel " + kernel.kernel() + " goes by where elements lie, and its attributes do not say where " +
+                   "the part of a rank along axis " + axisName() + " begins"};
   }
 
   /// Of a command that is the whole one, where it begins goes without saying.
   void clearPlace(proto::KernelCommand &kernel) const {
     const proto::Integers *all = integers(kernel, "whole"), *first = integers(kernel, "first");
-    const auto isZero = [](int64_t value) { return value == 0; };
-    const bool isCutHere =
-        std::ranges::any_of(cuts_, [&](const auto &cut) { return map_.factors[cut.first].isPlaced; });
-    if (!all || !first || !isCutHere || !std::ranges::all_of(first->values(), isZero))
-      return;
-    for (const proto::RankSteps &steps : first->rank_steps())
-      if (!std::ranges::all_of(steps.values(), isZero))
-        return;
+    std::vector<int64_t> sizes;
     for (size_t factor = 0; factor < map_.factors.size(); ++factor)
-      if (map_.factors[factor].isPlaced && all->values(entryOf(factor)) != int64_t(wholeSize(factor)))
-        return;
+      if (map_.factors[factor].isPlaced)
+        sizes.push_back(wholeSize(factor));
+    const auto isZero = [](const auto &values) { return std::ranges::count(values, 0) == values.size(); };
+    if (!all || !first || !std::ranges::equal(all->values(), sizes) || !isZero(first->values()) ||
+        !std::ranges::all_of(first->rank_steps(), [&](const auto &steps) { return isZero(steps.values()); }))
+      return;
     auto &attributes = *kernel.mutable_attributes();
     const auto isPlace = [](const proto::Attribute &one) { return one.name() == "whole" || one.name() == "first"; };
     attributes.erase(std::remove_if(attributes.begin(), attributes.end(), isPlace), attributes.end());
@@ -263,7 +225,6 @@ private:
   const proto::KernelCommand &kernel_;
   const uint32_t axis_;
   const proto::ReferenceOp *const op_; // null: it names none
-  const kernels::Invocation call_;
   const kernels::FactorMap map_;
   std::map<size_t, Cut> cuts_; // by factor: what of it a rank has
   std::set<size_t> parts_;     // operands that hold parts
@@ -321,7 +282,7 @@ std::vector<Meaning::Result> Meaning::resultsOfParts(const proto::Command &comma
   std::vector<Result> results = resultsOf(all, whole);
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i].value != Values::unknown || results[i].added != Values::unknown)
-      if (const std::optional<Spread> spread = split.spreadOf(all, int(i)))
+      if (const std::optional<Spread> spread = split.spreadOf(int(i)))
         results[i] = {values_.placed(results[i].value, *spread), values_.placed(results[i].added, *spread)};
   return results;
 }

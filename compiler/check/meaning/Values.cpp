@@ -4,9 +4,9 @@
 #include "compiler/check/meaning/ReferenceOps.h"
 #include "core/Crc32c.h"
 #include "core/DType.h"
-#include "kernels/BFloat16.h"
 #include "kernels/ElementwiseProgram.h"
-#include "kernels/Float16.h"
+#include "kernels/Numbers.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
 #include <bit>
@@ -28,54 +28,28 @@ std::optional<ElementwiseOp> opcodeOf(std::string_view op) {
   return op.starts_with(prefix) ? kernels::elementwiseNamed(op.substr(prefix.size())) : std::nullopt;
 }
 
-const proto::Attribute *find(const proto::ReferenceOp &op, std::string_view name) {
-  for (const proto::Attribute &attribute : op.attributes())
-    if (attribute.name() == name)
-      return &attribute;
-  return nullptr;
-}
-
 /// The number that every element is, if they are all alike.
 std::optional<double> splat(std::string_view bytes, proto::DType type) {
   const auto dtype = dtypeFromNumber(type);
   const auto size = size_t(dtype ? byteSize(*dtype) : 0);
   if (size == 0 || bytes.size() < size || bytes.substr(size) != bytes.substr(0, bytes.size() - size))
     return std::nullopt;
-  const auto as = [&]<typename T>(T value) {
+  const auto as = [&](auto value) {
     std::memcpy(&value, bytes.data(), size);
     return double(value);
   };
-  switch (*dtype) {
-  case DType::F32:
-    return as(float());
-  case DType::F64:
-    return as(double());
-  case DType::BF16:
-    return as(BFloat16());
-  case DType::F16:
-    return as(Float16());
-  case DType::I64:
-    return as(int64_t());
-  case DType::I32:
-    return as(int32_t());
-  default:
-    return size == 1 ? std::optional(double(uint8_t(bytes[0]))) : std::nullopt;
-  }
+  if (isNarrowFloat(*dtype))
+    return kernels::withNarrowFloat(*dtype, as);
+  return kernels::withType(*dtype, as);
 }
 
 } // namespace
 
-double rounded(double value, int64_t dtype) {
-  switch (dtype) {
-  case proto::DTYPE_F32:
-    return float(value);
-  case proto::DTYPE_BF16:
-    return BFloat16(float(value));
-  case proto::DTYPE_F16:
-    return Float16(float(value));
-  default:
-    return value;
-  }
+double rounded(double value, int64_t type) {
+  const auto dtype = dtypeFromNumber(int(type));
+  if (dtype && isNarrowFloat(*dtype))
+    return kernels::withNarrowFloat(*dtype, [&](auto zero) { return double(decltype(zero)(float(value))); });
+  return dtype == DType::F32 ? double(float(value)) : value;
 }
 
 uint64_t elementsIn(std::span<const int64_t> shape) {
@@ -166,8 +140,18 @@ uint32_t Values::numberConstant(uint32_t index) {
                 typeOf(variable));
 }
 
-uint32_t Values::incremented(uint32_t value) {
-  return number("incremented " + std::to_string(value), names_[value] + " after an update", ValueType(types_[value]));
+uint32_t Values::made(const char *how, uint32_t value, const std::string &name) {
+  return value <= other ? value : number(how + std::to_string(value), name, ValueType(types_[value]));
+}
+
+uint32_t Values::incremented(uint32_t value) { return made("incremented ", value, names_[value] + " after an update"); }
+
+uint32_t Values::summedOverRanks(uint32_t value) {
+  return made("summed ", value, "the sum over ranks of " + names_[value]);
+}
+
+uint32_t Values::ofRank(uint32_t value, const std::string &whose) {
+  return made(whose + " ", value, whose + "'s " + names_[value]);
 }
 
 uint32_t Values::squares(uint32_t value, int64_t block, uint64_t elements) {
@@ -183,13 +167,9 @@ uint32_t Values::squares(uint32_t value, int64_t block, uint64_t elements) {
 }
 
 uint32_t Values::converted(uint32_t value, proto::DType dtype) {
-  const ValueType type = types_[value];
-  const bool isSame = type.dtype == dtype || type.dtype == proto::DTYPE_UNSPECIFIED; // zeros are zeros in all types
-  if (value <= other || isSame)
-    return value;
   if (const Placed *placed = placedIn(value); placed && !placed->spread.isPartial())
     return this->placed(converted(placed->whole, dtype), Spread(placed->spread));
-  return apply(int64_t(ElementwiseOp::Cast), dtype, {&value, 1}, type.elements.value_or(0));
+  return apply(int64_t(ElementwiseOp::Cast), dtype, {&value, 1}, types_[value].elements.value_or(0));
 }
 
 uint32_t Values::placed(uint32_t value, const Spread &spread) {
@@ -213,13 +193,11 @@ uint32_t Values::placed(uint32_t value, const Spread &spread) {
 
 uint32_t Values::placedAs(uint32_t index, uint32_t value) {
   const proto::Variable &variable = plan_.variables(int(index));
-  std::vector<int64_t> shape(variable.shape().begin(), variable.shape().end()); // of a rank's part so far
+  std::vector<uint64_t> shape(variable.shape().begin(), variable.shape().end()); // of a rank's part so far
   for (const proto::AxisPlacement &along : variable.placement().axes())
     if (along.has_shard()) {
-      const Spread spread{along.axis(), {}, Cut::of(shape, along.shard())};
-      value = placed(value, spread);
-      shape[along.shard().dimension()] =
-          int64_t(uint64_t(shape[along.shard().dimension()]) / spread.cut.length * spread.cut.kept());
+      value = placed(value, {along.axis(), {}, Cut::of(shape, along.shard())});
+      plan::cut(shape, along.shard());
     } else if (along.has_partial()) {
       value = placed(value, {along.axis(), along.partial(), {}});
     }
@@ -240,18 +218,6 @@ std::optional<uint32_t> Values::addedUp(uint32_t value, plan::AxisSet axes) {
   plan::AxisSet own;
   own.add(outer.spread.axis);
   return outer.spread.partial == proto::AxisPlacement::SUM ? addedUp(outer.whole, axes - own) : std::nullopt;
-}
-
-uint32_t Values::summedOverRanks(uint32_t value) {
-  return value <= other ? value
-                        : number("summed " + std::to_string(value), "the sum over ranks of " + names_[value],
-                                 ValueType(types_[value]));
-}
-
-uint32_t Values::ofRank(uint32_t value, const std::string &whose) {
-  return value <= other
-             ? value
-             : number(whose + " " + std::to_string(value), whose + "'s " + names_[value], ValueType(types_[value]));
 }
 
 uint32_t Values::broadcast(uint32_t value, std::span<const int64_t> from, std::span<const int64_t> to) {
@@ -276,22 +242,28 @@ uint32_t Values::broadcast(uint32_t value, std::span<const int64_t> from, std::s
 }
 
 uint32_t Values::apply(int64_t opcode, proto::DType dtype, std::span<const uint32_t> operands, uint64_t elements) {
-  if (opcode == int64_t(ElementwiseOp::Copy))
+  const auto op = ElementwiseOp(opcode);
+  const proto::DType first = types_[operands[0]].dtype;
+  const bool isSame = first == dtype || first == proto::DTYPE_UNSPECIFIED; // zeros are zeros in all types
+  if (op == ElementwiseOp::Copy || (op == ElementwiseOp::Cast && isSame))
     return operands[0];
+  for (const uint32_t nothing : {other, unknown})
+    if (std::ranges::count(operands, nothing) > 0)
+      return nothing;
+  std::vector<uint32_t> terms(operands.begin(), operands.end());
+  if (op == ElementwiseOp::Add || op == ElementwiseOp::Mul) // the same bits in either order
+    std::ranges::sort(terms);
   std::string key = "elementwise " + std::to_string(opcode) + " " + std::to_string(int(dtype));
-  for (uint32_t operand : operands) {
-    if (operand == unknown || operand == other)
-      return operand;
-    key += " " + std::to_string(operand);
-  }
+  for (const uint32_t term : terms)
+    key += " " + std::to_string(term);
   const bool isOneNumber =
-      std::ranges::none_of(operands, [&](uint32_t operand) { return types_[operand].elements.has_value(); });
+      std::ranges::none_of(terms, [&](uint32_t term) { return types_[term].elements.has_value(); });
   const uint32_t result =
       number(key, "what no op computes", {dtype, isOneNumber ? std::nullopt : std::optional(elements)});
-  if (opcode == int64_t(ElementwiseOp::Add))
-    additions_[result] = {operands[0], operands[1]};
-  if (opcode == int64_t(ElementwiseOp::Cast))
-    conversions_.try_emplace(result, operands[0]);
+  if (op == ElementwiseOp::Add)
+    additions_[result] = {terms[0], terms[1]};
+  if (op == ElementwiseOp::Cast)
+    conversions_.try_emplace(result, terms[0]);
   return result;
 }
 
@@ -331,46 +303,51 @@ std::string Values::keyOf(const proto::ReferenceOp &op, int result) const {
   return key;
 }
 
-uint32_t Values::numberElementwise(const proto::ReferenceOp &op, int64_t opcode) {
-  const proto::ReferenceValue &result = plan_.reference().values(int(op.results(0)));
+/// The value of an elementwise op, or of sums of squares; nothing for others.
+std::optional<uint32_t> Values::numberComputed(const proto::ReferenceOp &op, const proto::ReferenceValue &result) {
+  const auto opcode = opcodeOf(op.op());
+  const bool isElementwise = opcode && op.operands_size() == kernels::elementwiseArity(*opcode);
+  if (!isElementwise && (op.op() != "train.block_sum_squares" || op.operands_size() != 1))
+    return std::nullopt;
   std::vector<uint32_t> operands;
-  for (uint32_t operand : op.operands())
-    operands.push_back(broadcast(numbers_[operand], shapeOf(plan_.reference().values(int(operand))), shapeOf(result)));
-  const uint32_t known = apply(opcode, result.dtype(), operands, elementsIn(shapeOf(result)));
-  if (known > other && opcode != int64_t(ElementwiseOp::Copy))
-    names_[known] = op.op() + (op.name().empty() ? "" : " " + op.name());
-  return known;
+  for (uint32_t operand : op.operands()) {
+    const proto::ReferenceValue &value = plan_.reference().values(int(operand));
+    operands.push_back(isElementwise ? broadcast(numbers_[operand], shapeOf(value), shapeOf(result))
+                                     : numbers_[operand]);
+  }
+  const proto::Attribute *block = attributeOf(op, "block");
+  const uint32_t made = isElementwise ? apply(int64_t(*opcode), result.dtype(), operands, elementsIn(shapeOf(result)))
+                                      : squares(operands[0], block ? block->integer() : wholeBlock,
+                                                elementsIn(shapeOf(plan_.reference().values(int(op.operands(0))))));
+  if (made > other && std::ranges::count(operands, made) == 0)
+    names_[made] = titleOf(op);
+  return made;
 }
 
-uint32_t Values::numberResult(const proto::ReferenceOp &op, int result) {
-  const proto::ReferenceValue &value = plan_.reference().values(int(op.results(result)));
-  const std::string name = op.op() + (op.name().empty() ? "" : " " + op.name());
+/// The value of an op that computes nothing; nothing for others.
+std::optional<uint32_t> Values::numberGiven(const proto::ReferenceOp &op, const proto::ReferenceValue &result) {
   if (op.op() == "train.read") {
     const uint32_t stored = op.function() == "update" ? storedIn(op.variables(0)) : uint32_t(unknown);
     return stored == unknown ? wholeVariable(op.variables(0)) : stored;
   }
   if (op.op() == "train.reshape")
     return numbers_[op.operands(0)];
-  if (op.op() == "train.loss_gradient" && find(op, "scale"))
-    return constant(rounded(find(op, "scale")->number(), value.dtype()), value.dtype());
-  if (op.op() == "train.constant") {
-    if (const proto::Attribute *all = find(op, "value"))
-      return constant(all->number(), value.dtype());
-    if (const proto::Attribute *checksum = find(op, "crc32c"))
-      return number("constants " + std::to_string(checksum->integer()), name, typeOf(value));
-  }
-  if (op.op() == "train.block_sum_squares" && op.operands_size() == 1 && numbers_[op.operands(0)] > other) {
-    const proto::Attribute *block = find(op, "block");
-    const uint64_t elements = elementsIn(shapeOf(plan_.reference().values(int(op.operands(0)))));
-    const uint32_t sums = squares(numbers_[op.operands(0)], block ? block->integer() : wholeBlock, elements);
-    if (sums > other)
-      names_[sums] = name;
-    return sums;
-  }
-  if (const auto opcode = opcodeOf(op.op()); opcode && op.operands_size() == kernels::elementwiseArity(*opcode))
-    return numberElementwise(op, int64_t(*opcode));
+  const bool isConstant = op.op() == "train.constant";
+  if (const proto::Attribute *all = attributeOf(op, isConstant ? "value" : "scale");
+      all && (isConstant || op.op() == "train.loss_gradient"))
+    return constant(rounded(all->number(), result.dtype()), result.dtype());
+  if (const proto::Attribute *checksum = attributeOf(op, "crc32c"); checksum && isConstant)
+    return number("constants " + std::to_string(checksum->integer()), titleOf(op), typeOf(result));
+  return std::nullopt;
+}
+
+uint32_t Values::numberResult(const proto::ReferenceOp &op, int result) {
+  const proto::ReferenceValue &value = plan_.reference().values(int(op.results(result)));
+  std::optional<uint32_t> known = numberGiven(op, value);
+  if (!known)
+    known = numberComputed(op, value);
   const std::string which = op.results_size() > 1 ? "result " + std::to_string(result) + " of " : "";
-  return number(keyOf(op, result), which + name, typeOf(value));
+  return known ? *known : number(keyOf(op, result), which + titleOf(op), typeOf(value));
 }
 
 } // namespace ds::check

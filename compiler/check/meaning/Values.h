@@ -112,7 +112,8 @@ public:
   /// A value of shape `from` that is used where one of shape `to` is meant, as in NumPy.
   uint32_t broadcast(uint32_t value, std::span<const int64_t> from, std::span<const int64_t> to);
   /// An instruction of an elementwise program (kernels/ElementwiseProgram.h) other than a constant; operands are
-  /// broadcast already to the result, which has that many elements.
+  /// broadcast already to the result, which has that many elements. Terms and factors have no order: the bits are the
+  /// same.
   uint32_t apply(int64_t opcode, proto::DType dtype, std::span<const uint32_t> operands, uint64_t elements);
 
   /// Whether values are what `total` is the sum of, in whatever order it is added up: the same terms, each as often. If
@@ -131,7 +132,9 @@ private:
   };
 
   uint32_t number(const std::string &key, const std::string &name, const ValueType &type);
-  uint32_t numberElementwise(const proto::ReferenceOp &op, int64_t opcode);
+  uint32_t made(const char *how, uint32_t value, const std::string &name);
+  std::optional<uint32_t> numberGiven(const proto::ReferenceOp &op, const proto::ReferenceValue &result);
+  std::optional<uint32_t> numberComputed(const proto::ReferenceOp &op, const proto::ReferenceValue &result);
   uint32_t numberResult(const proto::ReferenceOp &op, int result);
   void numberSum(const proto::ReferenceOp &accumulate);
   uint32_t numberConstant(uint32_t variable);

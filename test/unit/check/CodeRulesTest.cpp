@@ -4,7 +4,7 @@
 // input of many, is refused in some plans and not in others, which differ in their hash alone.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/check/meaning/CodeRules.h"
+#include "compiler/check/meaning/CallRules.h"
 #include "compiler/check/meaning/Mismatch.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 //===- MeaningTest.cpp - commands against what their reference ops say ----===//
 #include "compiler/check/meaning/Meaning.h"
+#include "compiler/check/meaning/CallRules.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -78,8 +79,21 @@ struct Case {
 
   /// The sentence of the refusal, or "".
   std::string refusal(std::vector<uint32_t> held) {
+    return sentenceOf([&] { meaning.resultsOf(command, held); });
+  }
+  /// Of a plan that has the command, wherever it runs.
+  std::string callRefusal() const {
+    proto::Plan whole;
+    proto::Role &role = *whole.add_roles();
+    role.add_queues();
+    *role.add_routines()->add_commands() = command;
+    return sentenceOf([&] { requireCalls(whole); });
+  }
+
+private:
+  template <typename Check> static std::string sentenceOf(Check check) {
     try {
-      meaning.resultsOf(command, held);
+      check();
     } catch (const Mismatch &mismatch) {
       return mismatch.sentence;
     }
@@ -155,9 +169,12 @@ TEST(Meaning, RefusesAnotherAttribute) {
 }
 
 TEST(Meaning, RefusesAnotherKernelAndAnotherAccess) {
-  Case one(matmul);
-  one.command.mutable_kernel()->mutable_operands(2)->set_access(proto::Operand::READ);
-  EXPECT_NE(one.refusal({0, 0, 0}).find("operand 2 is a result"), std::string::npos);
+  Case one(matmul), sum(accumulation);
+  EXPECT_EQ(sum.callRefusal(), "");
+  sum.command.mutable_kernel()->mutable_operands(2)->set_access(proto::Operand::READ);
+  EXPECT_EQ(sum.callRefusal(),
+            "role , routine , command 0: operand 2 of kernel elementwise is said to be READ, but the "
+            "kernel's row says WRITE");
   one.command.mutable_kernel()->set_kernel("gather");
   EXPECT_EQ(one.refusal({0, 0, 0}), "kernel gather is not train.matmul dense, which it is said to be");
 }
@@ -179,8 +196,27 @@ TEST(Meaning, AccumulatesWhatTheReferenceAccumulates) {
   EXPECT_NE(one.refusal({0, one.value(2), 0}).find("it adds train.matmul dense"), std::string::npos);
   one.command.mutable_kernel()->mutable_operands(0)->set_buffer(7);
   EXPECT_NE(one.refusal({0, 0, 0}).find("does not add to what it writes"), std::string::npos);
-  one.command.mutable_kernel()->mutable_attributes(0)->mutable_integers()->set_values(0, 12);
-  EXPECT_NE(one.refusal({0, 0, 0}).find("does not add"), std::string::npos);
+  auto &instruction = *one.command.mutable_kernel()->mutable_attributes(0)->mutable_integers();
+  instruction.set_values(0, 12);
+  EXPECT_EQ(one.refusal({0, 0, 0}), "it does not add, as train.accumulate does");
+}
+
+/// It adds what it writes to itself, or writes what it adds.
+TEST(Meaning, RefusesAnAccumulationThatLeavesATermOut) {
+  Case twice(accumulation), copy(accumulation);
+  twice.command.mutable_kernel()->mutable_attributes(0)->mutable_integers()->set_values(3, 0);
+  EXPECT_EQ(twice.refusal({0, twice.value(3), 0}), "it does not add, as train.accumulate does");
+  copy.command.mutable_kernel()->mutable_attributes(2)->mutable_integers()->set_values(0, 1);
+  EXPECT_EQ(copy.refusal({0, copy.value(3), 0}), "it does not add, as train.accumulate does");
+}
+
+TEST(Meaning, TermsHaveNoOrder) {
+  Case one(doubling);
+  const uint32_t x = one.value(0), w = one.value(1);
+  for (const auto &[opcode, isSame] : {std::pair(10, true), {11, false}, {12, true}, {13, false}})
+    EXPECT_EQ(one.meaning.values().apply(opcode, proto::DTYPE_F32, std::vector{x, w}, 16) ==
+                  one.meaning.values().apply(opcode, proto::DTYPE_F32, std::vector{w, x}, 16),
+              isSame);
 }
 
 TEST(Meaning, VerifiesUpdates) {
@@ -291,6 +327,7 @@ constexpr const char *product = R"(
   kernel { kernel: "matmul"
     operands { access: READ dtype: DTYPE_BF16 shape: [4, 4] } operands { access: READ dtype: DTYPE_BF16 shape: [4, 4] }
     operands { access: WRITE dtype: DTYPE_BF16 shape: [4, 4] } operands { access: WRITE dtype: DTYPE_BF16 shape: [4, 4] }
+    attributes { name: "trans_a" integer: 0 } attributes { name: "trans_b" integer: 0 } attributes { name: "pieces" integer: 0 }
     attributes { name: "bias" integer: 0 } attributes { name: "epilogue" text: "gelu_tanh" } })";
 
 constexpr const char *gradient = R"(
@@ -298,36 +335,42 @@ constexpr const char *gradient = R"(
   kernel { kernel: "matmul"
     operands { access: READ dtype: DTYPE_BF16 shape: [4, 4] } operands { access: READ dtype: DTYPE_BF16 shape: [4, 4] }
     operands { access: READ dtype: DTYPE_BF16 shape: [4, 4] } operands { access: WRITE dtype: DTYPE_BF16 shape: [4, 4] }
+    attributes { name: "trans_a" integer: 0 } attributes { name: "trans_b" integer: 0 } attributes { name: "pieces" integer: 0 }
     attributes { name: "bias" integer: 0 } attributes { name: "epilogue" text: "gelu_tanh_grad" } })";
 
 TEST(Meaning, FollowsGeluThroughAProduct) {
   Case one(product, withGelu);
+  EXPECT_EQ(one.refusal({one.value(0), one.value(1), 0, 0}), "");
   const auto both = one.meaning.resultsOf(one.command, std::vector<uint32_t>{one.value(0), one.value(1), 0, 0});
   EXPECT_EQ(both[2].value, one.value(6));
   EXPECT_EQ(both[3].value, one.value(3));
   EXPECT_EQ(one.refusal({one.value(1), one.value(0), 0, 0}),
             "operand 0 holds input w, but train.matmul dense takes input x");
   Case back(gradient, withGelu);
-  const auto resultOf = [&](uint32_t input) {
-    return back.meaning.resultsOf(back.command, std::vector<uint32_t>{back.value(2), back.value(1), input, 0})[3].value;
-  };
-  EXPECT_EQ(resultOf(back.value(3)), back.value(11));
-  EXPECT_NE(resultOf(back.value(6)), back.value(11)); // the slope at another value
+  const uint32_t d = back.value(2), w = back.value(1);
+  EXPECT_EQ(back.meaning.resultsOf(back.command, std::vector<uint32_t>{d, w, back.value(3), 0})[3].value,
+            back.value(11));
+  EXPECT_EQ(back.refusal({d, w, back.value(6), 0}), // the slope at another value
+            "it does not compute train.gelu_tanh_slope, as it is said to, of what its operands hold");
 }
 
 TEST(Meaning, RefusesAProductThatIsNotItsEpilogues) {
-  Case read(product, withGelu), wide(gradient, withGelu), few(product, withGelu), other(product, withGelu);
-  read.command.mutable_kernel()->mutable_operands(2)->set_access(proto::Operand::READ);
-  EXPECT_EQ(read.refusal({read.value(0), read.value(1), 0, 0}),
-            "operand 2 is not like the product of train.matmul dense");
-  wide.command.mutable_kernel()->mutable_operands(2)->set_dtype(proto::DTYPE_F32);
-  EXPECT_EQ(wide.refusal({wide.value(2), wide.value(1), wide.value(4), 0}),
-            "operand 2 is not like the product of train.matmul back");
+  Case narrow(product, withGelu), tall(gradient, withGelu), few(product, withGelu), other(product, withGelu),
+      more(product, withGelu);
+  EXPECT_EQ(narrow.callRefusal(), "");
+  narrow.command.mutable_kernel()->mutable_operands(2)->set_dtype(proto::DTYPE_F32);
+  EXPECT_NE(narrow.callRefusal(), "");
+  tall.command.mutable_kernel()->mutable_operands(2)->set_shape(0, 8);
+  EXPECT_EQ(tall.refusal({tall.value(2), tall.value(1), 0, 0}),
+            "operands 2 and 3 of kernel matmul have different shapes");
   few.command.mutable_kernel()->mutable_operands()->RemoveLast();
-  EXPECT_EQ(few.refusal({few.value(0), few.value(1), 0}), "it is no product with an epilogue of train.matmul dense");
+  EXPECT_EQ(few.refusal({few.value(0), few.value(1), 0}), "kernel 'matmul': takes 4 operands, not 3");
   other.command.set_reference(0, 2);
   EXPECT_EQ(other.refusal({other.value(4), other.value(1), 0, 0}),
-            "kernel matmul is not train.gelu_tanh, which it is said to be");
+            "kernel matmul computes train.matmul, but names no such reference op");
+  more.command.add_reference(7);
+  EXPECT_EQ(more.refusal({more.value(0), more.value(1), 0, 0}),
+            "it does not compute train.mul, as it is said to, of what its operands hold");
 }
 
 /// The mean cross entropy of logits x, and its gradient times g.
@@ -373,14 +416,17 @@ TEST(Meaning, RefusesALossThatIsNotItsGradients) {
   EXPECT_EQ(sum.refusal(right), "its attribute reduction is not that of train.cross_entropy ce");
   turned.command.set_reference(0, 1);
   turned.command.set_reference(1, 0);
-  EXPECT_EQ(turned.refusal(right), "kernel cross_entropy is not train.cross_entropy_grad ce, which it is said to be");
+  EXPECT_EQ(turned.refusal(right), "");
   alone.command.mutable_reference()->RemoveLast();
-  EXPECT_EQ(alone.refusal(right), "kernel cross_entropy_with_grad is two reference ops, but names 1");
+  EXPECT_EQ(alone.refusal(right),
+            "kernel cross_entropy_with_grad is not train.cross_entropy ce, which it is said to be");
   narrow.command.mutable_kernel()->mutable_operands(5)->set_dtype(proto::DTYPE_F16);
   EXPECT_EQ(narrow.refusal(right),
             "operand 4 is float16 [4, 8], but train.cross_entropy_grad ce has bfloat16 [4, 8] there");
   written.command.mutable_kernel()->mutable_operands(4)->set_access(proto::Operand::READ);
-  EXPECT_EQ(written.refusal(right), "operand 3 is a result of train.cross_entropy ce, but is not said to be written");
+  EXPECT_EQ(written.callRefusal(),
+            "role , routine , command 0: operand 4 of kernel cross_entropy_with_grad is said to be "
+            "READ, but the kernel's row says WRITE");
 }
 
 /// y = rms_norm(x), where x is the sum of a, in 16 bits, and r, rounded.
@@ -432,22 +478,26 @@ TEST(Meaning, RefusesANormOfAnotherSum) {
   EXPECT_EQ(one.refusal({one.value(5), one.value(2), one.value(1), 0, 0, 0, 0}),
             "operand 0 holds what no op computes, but train.rms_norm norm takes train.cast round");
   EXPECT_EQ(planted([](proto::Command &command) { command.mutable_kernel()->mutable_attributes(1)->set_integer(0); }),
-            "kernel rms_norm names 4 reference ops; it can be one");
+            "kernel 'rms_norm': takes 5 operands, not 7");
   EXPECT_EQ(planted([](proto::Command &command) { command.mutable_kernel()->mutable_attributes(0)->set_number(1); }),
             "its attribute epsilon is not that of train.rms_norm norm");
   EXPECT_EQ(planted([](proto::Command &command) { command.set_reference(2, 4); }),
-            "it is a sum and train.rms_norm norm, not train.exp exp");
-  const auto withOperand = [&](int index, auto change) {
-    return planted([&](proto::Command &command) { change(*command.mutable_kernel()->mutable_operands(index)); });
-  };
-  EXPECT_EQ(withOperand(5, [](proto::Operand &operand) { operand.set_access(proto::Operand::READ); }),
-            "operand 5 is not that of a sum and train.rms_norm norm");
-  EXPECT_EQ(withOperand(2, [](proto::Operand &operand) { operand.set_shape(0, 3); }),
-            "operand 2 is not that of a sum and train.rms_norm norm");
-  EXPECT_EQ(withOperand(6, [](proto::Operand &operand) { operand.set_dtype(proto::DTYPE_F16); }),
-            "operand 6 is not that of a sum and train.rms_norm norm");
+            "it does not compute train.exp exp, as it is said to, of what its operands hold");
   EXPECT_EQ(planted([](proto::Command &command) { command.mutable_kernel()->mutable_operands()->RemoveLast(); }),
-            "it has fewer operands than a sum and train.rms_norm norm");
+            "kernel 'rms_norm': takes 7 operands, not 6");
+  EXPECT_EQ(planted([](proto::Command &command) { command.mutable_kernel()->mutable_operands(2)->set_shape(0, 3); }),
+            "operands 0 and 2 of kernel rms_norm have different shapes");
+  const auto withOperand = [&](int index, auto change) {
+    Case changed(normOfSum, withNorm);
+    change(*changed.command.mutable_kernel()->mutable_operands(index));
+    return changed.callRefusal();
+  };
+  const std::string place = "role , routine , command 0: ";
+  EXPECT_EQ(withOperand(5, [](proto::Operand &operand) {}), "");
+  EXPECT_EQ(withOperand(5, [](proto::Operand &operand) { operand.set_access(proto::Operand::READ); }),
+            place + "operand 5 of kernel rms_norm is said to be READ, but the kernel's row says WRITE");
+  EXPECT_EQ(withOperand(6, [](proto::Operand &operand) { operand.set_dtype(proto::DTYPE_F16); }),
+            place + "kernel 'rms_norm': operand 6 (rounded) must be bfloat16, not float16");
 }
 
 TEST(Meaning, RefusesAKernelThatNamesNoOpOrSeveral) {

@@ -1,31 +1,24 @@
-//===- CodeRules.cpp - kernels that a plan carries do what their commands say -===//
-#include "compiler/check/meaning/CodeRules.h"
+// kernels/elementwise/elementwise_ptx.cpp: whether PTX computes the program of a call.
+#include "kernels/elementwise/elementwise_ptx.h"
 
-#include "compiler/check/meaning/DrawnMemory.h"
-#include "compiler/check/meaning/Mismatch.h"
 #include "core/Error.h"
-#include "core/Sha256.h"
+#include "kernels/elementwise/drawn_memory_ptx.h"
 #include "kernels/elementwise/elementwise_compiled_math.h"
 #include "kernels/elementwise/elementwise_cuda_run.h"
 #include "kernels/ptx/Ptx.h"
-#include "runtime/plan/run/Invocations.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <map>
-#include <numeric>
 #include <set>
-#include <span>
-#include <string>
 #include <vector>
 
-namespace ds::check {
+namespace ds::kernels {
 
 namespace {
 
-using kernels::ElementwiseCall;
 using Bytes = std::vector<std::byte>;
 
 constexpr uint32_t wholeBlocks = 16, drawnBlocks = 6;
@@ -34,10 +27,8 @@ constexpr uint64_t mostInstructionsOfThread = 1 << 16;
 /// One call and the code that is to compute it.
 class CodeCheck {
 public:
-  /// Blocks and inputs are drawn by `seed`.
-  CodeCheck(const kernels::Invocation &call, const proto::DeviceCode &code, std::span<const uint64_t> alignments,
-            uint64_t seed)
-      : call_(call), program_(kernels::Call(call)), code_(code), module_(ptx::parse(code.text())), seed_(seed),
+  CodeCheck(const Invocation &call, std::span<const uint64_t> alignments, uint64_t seed)
+      : call_(call), program_(Call(call)), code_(call.code.value()), module_(ptx::parse(code_.text)), seed_(seed),
         memory_(call_, program_.inputs, alignments, seed) {}
 
   void require(const std::string &isa) {
@@ -52,7 +43,7 @@ private:
   static int numberOf(const std::string &target) { return std::atoi(target.c_str() + std::strlen("sm_")); }
 
   void requireForm(const std::string &isa) const {
-    if (module_.entries.size() != 1 || module_.entries[0].name != code_.name())
+    if (module_.entries.size() != 1 || module_.entries[0].name != code_.name)
       throw Error("its PTX does not have it as its one entry");
     const ptx::Entry &entry = module_.entries[0];
     if (!entry.approximations.empty())
@@ -66,7 +57,7 @@ private:
 
   /// All, or the first, the last two and some that are drawn.
   void runBlocks() {
-    const uint32_t blocks = code_.blocks();
+    const uint32_t blocks = code_.blocks;
     if (blocks <= wholeBlocks) {
       ran_ = {{0, blocks}};
     } else {
@@ -77,14 +68,14 @@ private:
         ran_.emplace_back(block, block + 1);
     }
     for (const auto &[first, end] : ran_)
-      ptx::run(module_, code_.name(), {blocks, code_.threads(), false, first, end}, memory_.addresses(), memory_,
+      ptx::run(module_, code_.name, {blocks, code_.threads, false, first, end}, memory_.addresses(), memory_,
                {.instructionsOfThread = mostInstructionsOfThread});
   }
 
   /// A thread writes a group of elements in a row, the first threads the first groups, and those behind the last whole
   /// group an element each. So what a block writes follows from its number.
   void requireCoverage() const {
-    const int64_t threads = code_.threads();
+    const int64_t threads = code_.threads;
     for (const auto &written : memory_.written()) {
       int64_t group = 0; // of the first thread: it runs first, and alone writes elements before the second's
       while (group < 16 && written.contains(group))
@@ -102,7 +93,7 @@ private:
     const auto elementOf = [&](int64_t thread) { // the first that a thread of the grid writes
       return std::min(program_.elements, thread <= groups ? thread * width : groups * width + (thread - groups));
     };
-    if (int64_t(code_.blocks()) * threads < groups + rest)
+    if (int64_t(code_.blocks) * threads < groups + rest)
       return false;
     size_t count = 0;
     for (const auto &[first, end] : ran_) {
@@ -116,9 +107,9 @@ private:
   }
 
   /// The call of the elements that were written alone: inputs gathered, no broadcasts.
-  kernels::Invocation gathered(int64_t count) const {
-    kernels::Invocation few = call_;
-    for (kernels::TensorType &operand : few.operands)
+  Invocation gathered(int64_t count) const {
+    Invocation few = call_;
+    for (TensorType &operand : few.operands)
       operand.shape = {count};
     return few;
   }
@@ -128,10 +119,10 @@ private:
     std::vector<int64_t> elements;
     for (const auto &[element, value] : written[0])
       elements.push_back(element);
-    const kernels::Invocation few = gathered(int64_t(elements.size()));
+    const Invocation few = gathered(int64_t(elements.size()));
     // A power by 2 is a product where the program says the number, and none where it happens to be drawn.
-    const std::vector<Bytes> wanted = resultsOf<kernels::CompiledMath<true>>(few, elements);
-    const std::vector<Bytes> others = hasPowers() ? resultsOf<kernels::CompiledMath<false>>(few, elements) : wanted;
+    const std::vector<Bytes> wanted = resultsOf<CompiledMath<true>>(few, elements);
+    const std::vector<Bytes> others = hasPowers() ? resultsOf<CompiledMath<false>>(few, elements) : wanted;
     for (size_t r = 0; r < written.size(); ++r) {
       const DType type = few.operands[program_.inputs + r].dtype;
       for (size_t i = 0; i < elements.size(); ++i) {
@@ -143,16 +134,15 @@ private:
   }
 
   bool hasPowers() const {
-    return std::ranges::any_of(program_.program,
-                               [](const auto &step) { return step.op == kernels::ElementwiseOp::Pow; });
+    return std::ranges::any_of(program_.program, [](const auto &step) { return step.op == ElementwiseOp::Pow; });
   }
 
   /// The interpreter's results for some elements, their inputs gathered.
   template <typename Math>
-  std::vector<Bytes> resultsOf(const kernels::Invocation &few, const std::vector<int64_t> &elements) const {
+  std::vector<Bytes> resultsOf(const Invocation &few, const std::vector<int64_t> &elements) const {
     std::vector<Bytes> storage;
     std::vector<void *> addresses;
-    for (const kernels::TensorType &operand : few.operands)
+    for (const TensorType &operand : few.operands)
       storage.emplace_back(elements.size() * size_t(byteSize(operand.dtype)));
     for (Bytes &bytes : storage)
       addresses.push_back(bytes.data());
@@ -163,10 +153,10 @@ private:
 
   void gather(const std::vector<int64_t> &elements, std::vector<Bytes> &storage) const {
     for (size_t input = 0; input < program_.inputs; ++input) {
-      const auto strides = kernels::broadcastStrides(program_.inputShapes[input], program_.shape);
+      const auto strides = broadcastStrides(program_.inputShapes[input], program_.shape);
       const auto bytes = size_t(byteSize(call_.operands[input].dtype));
       for (size_t i = 0; i < elements.size(); ++i) {
-        const auto index = kernels::unravel(elements[i], program_.shape);
+        const auto index = unravel(elements[i], program_.shape);
         int64_t place = 0;
         for (size_t d = 0; d < program_.shape.size(); ++d)
           place += index[d] * strides[d];
@@ -182,10 +172,10 @@ private:
     return value;
   }
 
-  template <typename Math> static void interpret(const kernels::Invocation &few, const std::vector<void *> &addresses) {
-    using namespace kernels::cuda;
+  template <typename Math> static void interpret(const Invocation &few, const std::vector<void *> &addresses) {
+    using namespace cuda;
     using Arguments = ElementwiseArguments<mostSteps, mostTensors>;
-    const ElementwisePlan plan{kernels::Call(few)};
+    const ElementwisePlan plan{Call(few)};
     if (!plan.allFloat)
       throw Error("its program computes in other types than float32, 16-bit floats and bool");
     Arguments arguments = elementwiseArguments<Arguments>(plan);
@@ -207,74 +197,25 @@ private:
                 std::to_string(result));
   }
 
-  const kernels::Invocation call_;
+  const Invocation call_;
   const ElementwiseCall program_;
-  const proto::DeviceCode &code_;
+  const DeviceCode code_;
   const ptx::Module module_;
   const uint64_t seed_;
   DrawnMemory memory_;
   std::vector<std::pair<uint32_t, uint32_t>> ran_; ///< blocks [first, end)
 };
 
-/// The greatest power of two up to 16 that divides an operand's address, of every rank and slot.
-uint64_t alignmentOf(const proto::Role &role, const proto::Operand &operand) {
-  const proto::Buffer &buffer = role.buffers(int(operand.buffer()));
-  uint64_t result = std::gcd<uint64_t>(16, buffer.offset());
-  for (const uint64_t offset : buffer.slot_offsets())
-    result = std::gcd(result, offset);
-  return std::gcd(std::gcd(result, operand.byte_offset()), operand.rank_stride());
-}
-
-/// Calls that were checked; each is what a code must compute, and where it may count on its operands to lie.
-using Known = std::set<std::string>;
-
-void requireCode(const proto::Plan &plan, const proto::Role &role, const proto::KernelCommand &command, uint64_t seed,
-                 Known &known) {
-  proto::KernelCommand form = command;
-  std::vector<uint64_t> alignments;
-  for (proto::Operand &operand : *form.mutable_operands()) {
-    alignments.push_back(alignmentOf(role, operand));
-    operand.set_buffer(0);
-    operand.set_byte_offset(alignments.back());
-    operand.set_rank_stride(0);
-    operand.set_communicator(0);
-  }
-  if (!known.insert(form.SerializeAsString()).second)
-    return;
-  const proto::DeviceCode &code = plan.codes(int(command.code()));
-  try {
-    CodeCheck(plan::invocationOf(command), code, alignments, seed).require(plan.machine().isa());
-  } catch (const Error &error) {
-    throw Mismatch{"code " + std::to_string(command.code()) + " (" + code.name() + "): " + error.what()};
-  }
-}
-
-/// Of the plan's SHA-256: whoever edits a plan does not choose what is run.
-uint64_t seedOf(const proto::Plan &plan) {
-  const std::string text = plan.SerializeAsString(), digest = sha256(std::as_bytes(std::span(text)));
-  uint64_t seed = 0;
-  std::memcpy(&seed, digest.data(), sizeof seed);
-  return seed;
-}
-
 } // namespace
 
-void requireCodes(const proto::Plan &plan) {
-  if (plan.codes().empty())
-    return;
-  Known known;
-  const uint64_t seed = seedOf(plan);
-  for (const proto::Role &role : plan.roles())
-    for (const proto::Routine &routine : role.routines())
-      for (int i = 0; i < routine.commands_size(); ++i)
-        try {
-          const proto::Command &command = routine.commands(i);
-          if (command.has_kernel() && command.kernel().has_code())
-            requireCode(plan, role, command.kernel(), seed, known);
-        } catch (const Mismatch &mismatch) {
-          throw Mismatch{"role " + role.name() + ", routine " + routine.name() + ", command " + std::to_string(i) +
-                         ": " + mismatch.sentence};
-        }
+std::optional<std::string> differenceOf(const Invocation &call, const std::string &isa,
+                                        std::span<const uint64_t> alignments, uint64_t seed) {
+  try {
+    CodeCheck(call, alignments, seed).require(isa);
+    return std::nullopt;
+  } catch (const Error &error) {
+    return error.what();
+  }
 }
 
-} // namespace ds::check
+} // namespace ds::kernels

@@ -1,4 +1,4 @@
-//===- DrawnMemory.h - operands of a kernel as drawn numbers ---------------===//
+//===- drawn_memory_ptx.h - operands of a kernel as drawn numbers ----------===//
 #pragma once
 
 #include "kernels/KernelRegistry.h"
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace ds::check {
+namespace ds::kernels {
 
 /// Mixes bits: the finalizer of MurmurHash3 (Appleby).
 uint64_t mixed(uint64_t x);
@@ -26,7 +26,7 @@ class DrawnMemory final : public ptx::Memory {
 public:
   /// An operand's address is divided by its alignment, 1 to 16 bytes, and by no more. `call` outlives the memory.
   /// Other elements are drawn for another `seed`.
-  DrawnMemory(const kernels::Invocation &call, size_t inputs, std::span<const uint64_t> alignments, uint64_t seed);
+  DrawnMemory(const Invocation &call, size_t inputs, std::span<const uint64_t> alignments, uint64_t seed);
 
   std::span<const uint64_t> addresses() const { return addresses_; }
   /// By result, then element.
@@ -45,7 +45,7 @@ private:
   };
   Place placeOf(uint64_t address, size_t bytes) const;
 
-  const kernels::Invocation &call_;
+  const Invocation &call_;
   size_t inputs_;
   uint64_t seed_;
   bool hasWritten_ = false; ///< the thread that runs
@@ -53,4 +53,4 @@ private:
   std::vector<std::map<int64_t, uint32_t>> written_;
 };
 
-} // namespace ds::check
+} // namespace ds::kernels

@@ -1,4 +1,5 @@
-#include "compiler/check/meaning/DrawnMemory.h"
+// kernels/elementwise/drawn_memory_ptx.cpp: what an emulated kernel reads and writes.
+#include "kernels/elementwise/drawn_memory_ptx.h"
 
 #include "core/Error.h"
 #include "kernels/Numbers.h"
@@ -8,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-namespace ds::check {
+namespace ds::kernels {
 
 uint64_t mixed(uint64_t x) {
   x = (x ^ (x >> 33)) * 0xff51afd7ed558ccd;
@@ -21,7 +22,7 @@ float floatOf(DType type, uint32_t bits) {
     return float(bits);
   if (!isNarrowFloat(type))
     return std::bit_cast<float>(bits);
-  return kernels::withNarrowFloat(type, [&](auto half) {
+  return withNarrowFloat(type, [&](auto half) {
     half.bits = uint16_t(bits);
     return float(half);
   });
@@ -44,13 +45,12 @@ uint32_t drawn(DType type, size_t operand, int64_t element, uint64_t seed) {
     value = kind == 4 ? INFINITY : kind == 5 ? -INFINITY : kind == 6 ? NAN : value * 1e38f;
   if (!isNarrowFloat(type))
     return std::bit_cast<uint32_t>(value);
-  return kernels::withNarrowFloat(type, [&](auto zero) { return uint32_t(decltype(zero)(value).bits); });
+  return withNarrowFloat(type, [&](auto zero) { return uint32_t(decltype(zero)(value).bits); });
 }
 
 } // namespace
 
-DrawnMemory::DrawnMemory(const kernels::Invocation &call, size_t inputs, std::span<const uint64_t> alignments,
-                         uint64_t seed)
+DrawnMemory::DrawnMemory(const Invocation &call, size_t inputs, std::span<const uint64_t> alignments, uint64_t seed)
     : call_(call), inputs_(inputs), seed_(seed), written_(call.operands.size() - inputs) {
   for (size_t i = 0; i < alignments.size(); ++i) // no more than the alignment that the plan gives
     addresses_.push_back((uint64_t(i + 1) << 48) + (alignments[i] == 16 ? 0 : alignments[i]));
@@ -99,4 +99,4 @@ DrawnMemory::Place DrawnMemory::placeOf(uint64_t address, size_t bytes) const {
   return {size_t(operand), int64_t(offset / size), size_t(size)};
 }
 
-} // namespace ds::check
+} // namespace ds::kernels
