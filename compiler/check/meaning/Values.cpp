@@ -140,7 +140,7 @@ uint32_t Values::numberConstant(uint32_t index) {
                 typeOf(variable));
 }
 
-uint32_t Values::made(const char *how, uint32_t value, const std::string &name) {
+uint32_t Values::made(const std::string &how, uint32_t value, const std::string &name) {
   return value <= other ? value : number(how + std::to_string(value), name, ValueType(types_[value]));
 }
 

@@ -132,7 +132,7 @@ private:
   };
 
   uint32_t number(const std::string &key, const std::string &name, const ValueType &type);
-  uint32_t made(const char *how, uint32_t value, const std::string &name);
+  uint32_t made(const std::string &how, uint32_t value, const std::string &name);
   std::optional<uint32_t> numberGiven(const proto::ReferenceOp &op, const proto::ReferenceValue &result);
   std::optional<uint32_t> numberComputed(const proto::ReferenceOp &op, const proto::ReferenceValue &result);
   uint32_t numberResult(const proto::ReferenceOp &op, int result);
