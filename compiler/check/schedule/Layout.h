@@ -5,8 +5,6 @@
 #include "runtime/plan/world/Placement.h"
 
 #include <cstdint>
-#include <set>
-#include <string>
 #include <vector>
 
 namespace ds::check {
@@ -33,11 +31,9 @@ private:
   std::vector<Member> members_;
 };
 
-/// Names of parameters that have a gradient, or that an optimizer of the reference program updates.
-std::set<std::string> trainedParameters(const proto::Plan &plan);
-
 /// Every variable that a role holds lies there once: in a buffer of its own, whose parts tile it, or in one bucket that
-/// the role holds, whole or by slices. Refuses ("coverage") others.
-void checkVariableLayout(const proto::Plan &plan, const proto::Role &role);
+/// the role holds, whole or by slices. Every parameter that is trained has a role that holds it. Refuses ("coverage")
+/// others.
+void checkVariableLayout(const proto::Plan &plan);
 
 } // namespace ds::check

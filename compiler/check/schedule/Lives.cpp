@@ -76,7 +76,8 @@ public:
       const uint64_t begin = copy->address, end = begin + copy->bytes;
       if (isDeath) {
         taken_.erase(begin, end);
-        ended_.assign(begin, end, copy);
+        if (copy->first >= 0 && copy->last < lives_.instants() && isOrdered(copy->first, copy->last)) // else none uses it
+          ended_.assign(begin, end, copy);
         continue;
       }
       taken_.touching(begin, end, [&](uint64_t, uint64_t, const Live *other) { refuse(*copy, *other); });
@@ -89,11 +90,18 @@ public:
   }
 
 private:
+  const Instance &instanceAt(int64_t instant) const { return timeline_.instances[instances_[size_t(instant)]]; }
+
+  /// Whether what is issued at one instant has surely finished when what is issued at a later one starts.
+  bool isOrdered(int64_t earlier, int64_t later) const {
+    const Instance &first = instanceAt(earlier), &second = instanceAt(later);
+    return first.queue == second.queue || timeline_.isBefore(first.queue, first.position, instances_[size_t(later)]);
+  }
+
   void requireOrder(const Live &earlier, const Live &later) const {
-    const size_t last = instances_[size_t(earlier.last)], first = instances_[size_t(later.first)];
-    const Instance &death = timeline_.instances[last], &birth = timeline_.instances[first];
-    if (death.queue == birth.queue || timeline_.isBefore(death.queue, death.position, first))
+    if (isOrdered(earlier.last, later.first))
       return;
+    const Instance &death = instanceAt(earlier.last), &birth = instanceAt(later.first);
     throw Refusal{"race",
                   placeOf(plan_, program_.name(), birth) + ": begins the life of " + nameOf(later) + " at byte " +
                       std::to_string(later.address) + " on queue " + role_.queues(int(birth.queue)).name() +
@@ -137,15 +145,20 @@ private:
 
 } // namespace
 
-void checkLives(const proto::Plan &plan, const proto::Role &role, int program, const Timeline &timeline) {
-  std::set<std::string> spaces;
-  for (const proto::Arena &arena : role.arenas())
-    spaces.insert(arena.space());
-  for (const std::string &space : spaces) {
-    const plan::ProgramLives lives(role, program, space);
-    Sweep sweep(plan, role, role.programs(program), lives, timeline);
-    for (const auto &[arena, copies] : liveCopies(role, lives, program, space))
-      sweep.run(copies);
+void checkLives(const proto::Plan &plan, const std::string &name, const JointTimeline &joint) {
+  for (int r = 0; r < plan.roles_size(); ++r) {
+    const proto::Role &role = plan.roles(r);
+    std::set<std::string> spaces;
+    for (const proto::Arena &arena : role.arenas())
+      spaces.insert(arena.space());
+    for (int program = 0; program < role.programs_size(); ++program)
+      if (role.programs(program).name() == name)
+        for (const std::string &space : spaces) {
+          const plan::ProgramLives lives(role, program, space);
+          Sweep sweep(plan, role, role.programs(program), lives, joint.timelines[size_t(r)]);
+          for (const auto &[arena, copies] : liveCopies(role, lives, program, space))
+            sweep.run(copies);
+        }
   }
 }
 

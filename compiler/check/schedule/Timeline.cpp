@@ -94,7 +94,17 @@ public:
                   text(instance), placesOf(deadlock)};
   }
 
-  JointTimeline take() { return std::move(joint_); }
+  /// The calls before a tail come to their end without it, so what they do can be followed first.
+  JointTimeline take() {
+    std::vector<uint32_t> tails(roles_.size(), UINT32_MAX); // their first calls
+    for (size_t r = 0; r < tails.size(); ++r)
+      if (const proto::Program *own = programNamed(plan_.roles(int(r)), program_); own && own->has_tail())
+        tails[r] = own->tail().first_call();
+    std::ranges::stable_partition(joint_.order, [&](const Step &step) {
+      return joint_.timelines[step.role].instances[step.instance].call < tails[step.role];
+    });
+    return std::move(joint_);
+  }
 
   std::vector<plan::CommandPlace> placesOf(const plan::Deadlock &deadlock) const {
     const auto placeOf = [&](const Instance &one) {
@@ -171,12 +181,17 @@ private:
   JointTimeline joint_;
 };
 
-JointTimeline recordTimeline(const proto::Plan &plan, const std::string &program) {
+JointTimeline recordTimeline(const proto::Plan &plan, const std::string &program, bool withTail) {
   plan::RolePeers peers(plan);
   TimelineRecorder recorder(plan, program, peers);
-  if (const std::optional<plan::Deadlock> deadlock = plan::simulate(plan, program, peers, &recorder))
+  if (const std::optional<plan::Deadlock> deadlock = plan::simulate(plan, program, peers, &recorder, withTail))
     recorder.refuse(*deadlock);
   return recorder.take();
+}
+
+const proto::Program *programNamed(const proto::Role &role, const std::string &name) {
+  const auto own = std::ranges::find_if(role.programs(), [&](const proto::Program &one) { return one.name() == name; });
+  return own == role.programs().end() ? nullptr : &*own;
 }
 
 } // namespace ds::check
