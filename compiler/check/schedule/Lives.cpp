@@ -76,7 +76,8 @@ public:
       const uint64_t begin = copy->address, end = begin + copy->bytes;
       if (isDeath) {
         taken_.erase(begin, end);
-        if (copy->first >= 0 && copy->last < lives_.instants() && isOrdered(copy->first, copy->last)) // else none uses it
+        if (copy->first >= 0 && copy->last < lives_.instants() &&
+            isOrdered(copy->first, copy->last)) // else none uses it
           ended_.assign(begin, end, copy);
         continue;
       }

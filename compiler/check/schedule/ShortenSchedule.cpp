@@ -2,6 +2,7 @@
 #include "compiler/check/schedule/ShortenSchedule.h"
 
 #include "compiler/check/schedule/Effects.h"
+#include "compiler/check/schedule/Timeline.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -112,8 +113,8 @@ private:
     std::vector<uint32_t> all;
     for (const proto::Life &life : buffer.lives())
       if (&role_.programs(int(life.program())) == &program_)
-        std::ranges::set_intersection(microbatches_[life.birth_routine()],
-                                      microbatches_[life.death_routine()], std::back_inserter(all));
+        std::ranges::set_intersection(microbatches_[life.birth_routine()], microbatches_[life.death_routine()],
+                                      std::back_inserter(all));
     std::ranges::sort(all);
     return all;
   }
@@ -151,13 +152,6 @@ private:
   std::vector<std::vector<uint32_t>> microbatches_; // of these calls, in ascending order
 };
 
-const proto::Program *stepOf(const proto::Role &role) {
-  for (const proto::Program &program : role.programs())
-    if (program.name() == "step")
-      return &program;
-  return nullptr;
-}
-
 /// Leaves the last `left` micro-batches out of every repetition. What comes behind moves up.
 void shorten(proto::Program &program, const std::vector<Repetition> &repetitions, uint64_t left) {
   std::set<size_t> gone;
@@ -188,7 +182,7 @@ std::optional<proto::Plan> shortenSchedule(const proto::Plan &plan) {
   uint64_t left = microbatches, together = 1;
   std::vector<std::vector<Repetition>> repetitions;
   for (const proto::Role &role : plan.roles()) {
-    const proto::Program *program = stepOf(role);
+    const proto::Program *program = programNamed(role, "step");
     if (!program)
       return std::nullopt;
     const RoleStep step(role, *program);

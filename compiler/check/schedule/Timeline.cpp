@@ -14,24 +14,12 @@ namespace ds::check {
 namespace {
 
 std::string commandName(const proto::Command &command) {
-  switch (command.kind_case()) {
-  case proto::Command::kKernel:
+  if (command.has_kernel())
     return command.kernel().kernel();
-  case proto::Command::kCollective:
+  if (command.has_collective())
     return proto::CollectiveCommand::Kind_Name(command.collective().kind());
-  case proto::Command::kFill:
-    return "fill";
-  case proto::Command::kCopy:
-    return "copy";
-  case proto::Command::kFeed:
-    return "feed";
-  case proto::Command::kSend:
-    return "send";
-  case proto::Command::kReceive:
-    return "receive";
-  default:
-    return "nothing";
-  }
+  const auto *kinds = command.GetDescriptor()->FindOneofByName("kind");
+  return std::string(command.GetReflection()->GetOneofFieldDescriptor(command, kinds)->name());
 }
 
 } // namespace
@@ -53,8 +41,8 @@ std::string placeOf(const proto::Plan &plan, const std::string &program, const I
 /// came before the signals that its waits need.
 class TimelineRecorder : public plan::RunObserver {
 public:
-  TimelineRecorder(const proto::Plan &plan, const std::string &program, plan::RolePeers &peers)
-      : plan_(plan), program_(program), rendezvous_(plan, program, peers), roles_(size_t(plan.roles_size())) {
+  TimelineRecorder(const proto::Plan &plan, const std::string &program)
+      : plan_(plan), program_(program), roles_(size_t(plan.roles_size())) {
     for (size_t r = 0; r < roles_.size(); ++r) {
       const auto queues = size_t(plan.roles(int(r)).queues_size());
       roles_[r].clocks.assign(queues, std::vector<uint64_t>(queues, 0));
@@ -63,8 +51,6 @@ public:
     }
   }
 
-  void arrived(const Instance &instance) override { rendezvous_.arrived(instance); }
-
   void executed(const Instance &instance) override {
     RoleClocks &role = roles_[instance.role];
     std::vector<uint64_t> &clock = role.clocks[instance.queue];
@@ -72,26 +58,23 @@ public:
       if (const Signal *signal = releaseOf(role, wait, instance.microbatch))
         for (size_t q = 0; q < clock.size(); ++q)
           clock[q] = std::max(clock[q], signal->clock[q]);
-    record(instance);
     Timeline &timeline = joint_.timelines[instance.role];
+    joint_.order.push_back({instance.role, timeline.instances.size()});
+    timeline.instances.push_back(instance);
     timeline.clocks_.insert(timeline.clocks_.end(), clock.begin(), clock.end());
     clock[instance.queue] = instance.position;
     for (uint32_t event : instance.command->signals())
       signal(role, event, instance);
   }
 
-  [[noreturn]] void refuse(const plan::Deadlock &deadlock) {
-    const Instance &instance = deadlock.instance;
-    const proto::Role &role = plan_.roles(int(instance.role));
-    const std::string what = deadlock.wait != nullptr ? "event " + role.events(int(deadlock.wait->event())).name() +
-                                                            " to reach " + std::to_string(deadlock.wanted) +
-                                                            "; it stays at " + std::to_string(deadlock.value)
-                                                      : rendezvous_.absenceAt(instance);
-    throw Refusal{"progress", text(instance) + ": queue " + queueName(instance) + " waits for ever for " + what,
-                  deadlock.heldBack ? "queue " + queueName(*deadlock.heldBack) +
-                                          ", which could end that, stands before " + text(*deadlock.heldBack)
-                                    : "",
-                  text(instance), placesOf(deadlock)};
+  /// plan::validatePlan has refused such a plan, with more words.
+  [[noreturn]] void refuse(const plan::Deadlock &deadlock) const {
+    const Instance &at = deadlock.instance;
+    throw Refusal{"progress",
+                  text(at) + ": queue " + queueName(at) + " waits for ever",
+                  {},
+                  text(at),
+                  {{at.role, program_, at.call, at.index}}};
   }
 
   /// The calls before a tail come to their end without it, so what they do can be followed first.
@@ -104,16 +87,6 @@ public:
       return joint_.timelines[step.role].instances[step.instance].call < tails[step.role];
     });
     return std::move(joint_);
-  }
-
-  std::vector<plan::CommandPlace> placesOf(const plan::Deadlock &deadlock) const {
-    const auto placeOf = [&](const Instance &one) {
-      return plan::CommandPlace{one.role, program_, one.call, one.index};
-    };
-    std::vector<plan::CommandPlace> places = {placeOf(deadlock.instance)};
-    if (deadlock.heldBack)
-      places.push_back(placeOf(*deadlock.heldBack));
-    return places;
   }
 
 private:
@@ -159,34 +132,20 @@ private:
       event.signals.push_back({instance.microbatch + 1, role.clocks[instance.queue]});
   }
 
-  void record(const Instance &instance) {
-    const Step step{instance.role, joint_.timelines[instance.role].instances.size()};
-    joint_.timelines[instance.role].instances.push_back(instance);
-    joint_.order.push_back(step);
-    const proto::Command &command = *instance.command;
-    if (!command.has_send() && !command.has_receive() && !command.has_collective())
-      return;
-    rendezvous_.executed(instance, step);
-    if (command.has_receive())
-      joint_.senders[step] = rendezvous_.sender(instance);
-    if (command.has_collective() && command.collective().kind() == proto::CollectiveCommand::ALL_GATHER)
-      if (auto others = rendezvous_.others(instance); !others.empty())
-        joint_.gathers[step] = std::move(others);
-  }
-
   const proto::Plan &plan_;
   const std::string &program_;
-  Rendezvous rendezvous_;
   std::vector<RoleClocks> roles_;
   JointTimeline joint_;
 };
 
 JointTimeline recordTimeline(const proto::Plan &plan, const std::string &program, bool withTail) {
   plan::RolePeers peers(plan);
-  TimelineRecorder recorder(plan, program, peers);
+  TimelineRecorder recorder(plan, program);
   if (const std::optional<plan::Deadlock> deadlock = plan::simulate(plan, program, peers, &recorder, withTail))
     recorder.refuse(*deadlock);
-  return recorder.take();
+  JointTimeline joint = recorder.take();
+  meet(plan, program, peers, joint);
+  return joint;
 }
 
 const proto::Program *programNamed(const proto::Role &role, const std::string &name) {

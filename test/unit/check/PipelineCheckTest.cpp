@@ -245,7 +245,7 @@ const Break breaks[] = {
        send.clear_send();
        *send.mutable_fill()->mutable_target() = at(p, 1, "begin", 1).fill().target();
      },
-     "waits for ever for the other end of channel loss, which does not come to send this message"},
+     "(receive) of role stage0: queue losses waits for ever"},
     {"AnotherValue",
      [](proto::Plan &p) {
        at(p, 1, "backward", 3).mutable_send()->mutable_sources(0)->set_buffer(bufferCalled(p, 1, "h"));
