@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -39,14 +38,13 @@ constexpr size_t longestPeriod = 128;
 class RoleStep {
 public:
   RoleStep(const proto::Role &role, const proto::Program &program)
-      : role_(role), program_(program), calls_(size_t(role.routines_size())), microbatches_(calls_.size()) {
+      : role_(role), program_(program), calls_(size_t(role.routines_size())), callOf_(calls_.size()) {
     for (size_t c = 0; c < size_t(program.calls_size()); ++c) {
-      calls_[routineOf(c)].push_back(c);
-      microbatches_[routineOf(c)].push_back(program.calls(int(c)).microbatch());
-    }
-    for (std::vector<uint32_t> &own : microbatches_) {
-      std::ranges::sort(own);
-      own.erase(std::ranges::unique(own).begin(), own.end());
+      const proto::Call &call = program.calls(int(c));
+      calls_[call.routine()].push_back(c);
+      std::vector<size_t> &own = callOf_[call.routine()];
+      own.resize(std::max<size_t>(own.size(), call.microbatch() + 1), SIZE_MAX);
+      own[call.microbatch()] = c;
     }
   }
 
@@ -61,23 +59,26 @@ public:
     });
   }
 
-  /// Whether each call finds alive what it uses of its micro-batch. Else it may meet anything, in some slots alone.
+  /// Whether what calls use of scope SLOT is alive then, in their own micro-batch.
   bool usesWhatLives() const {
-    std::set<std::pair<uint32_t, uint32_t>> uses; // of a buffer by a routine
-    forEachCommand([&](uint32_t routine, const proto::Command &command) {
+    std::map<std::pair<uint32_t, uint32_t>, std::pair<uint32_t, uint32_t>> uses; // by routine and buffer: commands
+    forEachCommand([&](uint32_t routine, uint32_t index, const proto::Command &command) {
       for (const Effect &effect : effectsOf(command))
-        if (role_.buffers(int(effect.operand->buffer())).scope() == proto::Buffer::SLOT)
-          uses.emplace(effect.operand->buffer(), routine);
+        uses.try_emplace({routine, effect.operand->buffer()}, index, index).first->second.second = index;
     });
     return std::ranges::all_of(uses, [&](const auto &use) {
-      return std::ranges::includes(alive(role_.buffers(int(use.first))), microbatches_[use.second]);
+      const auto &[routine, buffer] = use.first;
+      return role_.buffers(int(buffer)).scope() != proto::Buffer::SLOT ||
+             std::ranges::all_of(calls_[routine], [&](size_t call) {
+               return isAlive(role_.buffers(int(buffer)), call, use.second.first, use.second.second);
+             });
     });
   }
 
   /// How many micro-batches back waits reach.
   uint64_t longestDelay(uint64_t microbatches) const {
     uint64_t delay = 0;
-    forEachCommand([&](uint32_t, const proto::Command &command) {
+    forEachCommand([&](uint32_t, uint32_t, const proto::Command &command) {
       for (const proto::Wait &wait : command.waits())
         delay = std::max<uint64_t>(delay, wait.delay() < microbatches ? wait.delay() : 0); // else it never holds
     });
@@ -104,19 +105,22 @@ private:
   void forEachCommand(auto &&visit) const {
     for (uint32_t routine = 0; routine < calls_.size(); ++routine)
       if (!calls_[routine].empty())
-        for (const proto::Command &command : role_.routines(int(routine)).commands())
-          visit(routine, command);
+        for (uint32_t index = 0; index < uint32_t(role_.routines(int(routine)).commands_size()); ++index)
+          visit(routine, index, role_.routines(int(routine)).commands(int(index)));
   }
 
-  /// The micro-batches that have a life of a buffer, in ascending order.
-  std::vector<uint32_t> alive(const proto::Buffer &buffer) const {
-    std::vector<uint32_t> all;
-    for (const proto::Life &life : buffer.lives())
-      if (&role_.programs(int(life.program())) == &program_)
-        std::ranges::set_intersection(microbatches_[life.birth_routine()], microbatches_[life.death_routine()],
-                                      std::back_inserter(all));
-    std::ranges::sort(all);
-    return all;
+  /// Whether a buffer has a life of a call's micro-batch that holds the call's commands `first` to `last`.
+  bool isAlive(const proto::Buffer &buffer, size_t call, uint32_t first, uint32_t last) const {
+    const uint32_t microbatch = program_.calls(int(call)).microbatch();
+    const auto callOf = [&](uint32_t routine) {
+      return microbatch < callOf_[routine].size() ? callOf_[routine][microbatch] : SIZE_MAX;
+    };
+    return std::ranges::any_of(buffer.lives(), [&](const proto::Life &life) {
+      const size_t birth = callOf(life.birth_routine()), death = callOf(life.death_routine());
+      return &role_.programs(int(life.program())) == &program_ && death != SIZE_MAX &&
+             std::pair(birth, life.birth_command()) <= std::pair(call, first) &&
+             std::pair(call, last) <= std::pair(death, life.death_command());
+    });
   }
 
   /// The longest repetition that goes through the middle one of a routine's calls.
@@ -148,8 +152,8 @@ private:
 
   const proto::Role &role_;
   const proto::Program &program_;
-  std::vector<std::vector<size_t>> calls_;          // by routine
-  std::vector<std::vector<uint32_t>> microbatches_; // of these calls, in ascending order
+  std::vector<std::vector<size_t>> calls_;  // by routine
+  std::vector<std::vector<size_t>> callOf_; // by routine and micro-batch; SIZE_MAX: none
 };
 
 /// Leaves the last `left` micro-batches out of every repetition. What comes behind moves up.
