@@ -2,10 +2,10 @@
 #include "compiler/check/schedule/Timeline.h"
 
 #include "compiler/check/schedule/Refusal.h"
-#include "compiler/check/schedule/Rendezvous.h"
 #include "runtime/plan/world/RolePeers.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -138,13 +138,70 @@ private:
   JointTimeline joint_;
 };
 
+namespace {
+
+/// Throws unless a role enters a communicator from one queue.
+void requireOneQueue(const proto::Plan &plan, const std::string &program, const Instance &first, const Instance &own) {
+  if (first.queue == own.queue)
+    return;
+  const proto::Role &role = plan.roles(int(own.role));
+  throw Refusal{"progress",
+                placeOf(plan, program, own) + ": communicator " +
+                    plan.communicators(int(own.command->collective().communicator())).name() + " is entered by queue " +
+                    role.queues(int(own.queue)).name() + " and by queue " + role.queues(int(first.queue)).name() +
+                    ", so the order of its collectives depends on timing",
+                placeOf(plan, program, first) + " enters it on the other queue"};
+}
+
+/// What two roles pass to each other where they meet.
+void meet(JointTimeline &joint, const Step &a, const Step &b) {
+  const Instance &own = joint.timelines[a.role].instances[a.instance];
+  const Instance &theirs = joint.timelines[b.role].instances[b.instance];
+  if (own.command->has_send()) {
+    joint.senders.try_emplace(b, a); // of several that send, all send the same
+  } else if (own.command->has_collective() &&
+             own.command->collective().kind() == proto::CollectiveCommand::ALL_GATHER) {
+    joint.gathers[a][b.role] = theirs;
+    joint.gathers[b][a.role] = own;
+  }
+}
+
+/// Ties the roles of a run together: the k-th collective of a communicator, or message of a channel, that a role comes
+/// to is the k-th of every role that it meets there. That these are the same, plan::validatePlan has seen.
+void findMeetings(const proto::Plan &plan, const std::string &program, plan::RolePeers &peers, JointTimeline &joint) {
+  std::map<uint32_t, std::map<int, std::vector<Step>>> communicators, channels; // what roles come to
+  for (const Step &step : joint.order) {
+    const Instance &instance = joint.timelines[step.role].instances[step.instance];
+    const proto::Command &command = *instance.command;
+    if (command.has_collective()) {
+      std::vector<Step> &own = communicators[command.collective().communicator()][int(step.role)];
+      own.push_back(step);
+      requireOneQueue(plan, program, joint.timelines[step.role].instances[own[0].instance], instance);
+    } else if (command.has_send() || command.has_receive()) {
+      channels[command.has_send() ? command.send().channel() : command.receive().channel()][int(step.role)].push_back(
+          step);
+    }
+  }
+  const auto meetAll = [&](std::map<int, std::vector<Step>> &steps, const plan::RolePairs &pairs) {
+    for (const auto &[a, b] : pairs)
+      for (size_t k = 0; a != b && k < std::min(steps[a].size(), steps[b].size()); ++k)
+        meet(joint, steps[a][k], steps[b][k]);
+  };
+  for (auto &[index, steps] : communicators)
+    meetAll(steps, peers.inCommunicator(index));
+  for (auto &[index, steps] : channels)
+    meetAll(steps, peers.onChannel(index));
+}
+
+} // namespace
+
 JointTimeline recordTimeline(const proto::Plan &plan, const std::string &program, bool withTail) {
   plan::RolePeers peers(plan);
   TimelineRecorder recorder(plan, program);
   if (const std::optional<plan::Deadlock> deadlock = plan::simulate(plan, program, peers, &recorder, withTail))
     recorder.refuse(*deadlock);
   JointTimeline joint = recorder.take();
-  meet(plan, program, peers, joint);
+  findMeetings(plan, program, peers, joint);
   return joint;
 }
 

@@ -55,8 +55,8 @@ struct JointTimeline {
 };
 
 /// Simulates `program` for all roles at once, without its tail if so asked. What is in the tail comes last in the
-/// order. Refuses ("progress") a program that gets stuck, collectives and messages that do not match, and events that
-/// two queues signal: which of the two ends a wait would be a matter of timing.
+/// order. Refuses ("progress") a program that gets stuck, communicators that a role enters from two queues, and events
+/// that two queues signal: which of the two comes first would be a matter of timing.
 JointTimeline recordTimeline(const proto::Plan &plan, const std::string &program, bool withTail = true);
 
 /// The role's program of that name, or nullptr.

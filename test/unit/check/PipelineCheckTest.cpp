@@ -236,9 +236,6 @@ const Break breaks[] = {
            call.set_microbatch(3 - m);
      },
      "what its sender sends of micro-batch 2"},
-    {"AnotherSize", [](proto::Plan &p) { at(p, 0, "forward", 2).mutable_send()->mutable_sources(0)->set_shape(1, 2); },
-     "progress: program step, call 1 (routine receive, micro-batch 0), command 0 (receive) of role stage1 receives "
-     "DTYPE_F32 [1, 3] on channel forward, but role stage0 sends DTYPE_F32 [1, 2]"},
     {"MessageDropped",
      [](proto::Plan &p) {
        proto::Command &send = at(p, 1, "update", 5);
