@@ -42,49 +42,23 @@ public:
     });
   }
 
-  /// Goes over time with the addresses that are taken.
+  /// Goes over lives as they begin, with what was the last to live at each address.
   void run() {
-    struct Moment {
-      int64_t when;
-      bool isDeath; // after the births of its instant
-      const Stretch *life;
-    };
-    std::vector<Moment> moments;
-    for (const Stretch &life : stretches_)
-      if (role_.buffers(life.buffer).bytes() > 0 && life.first <= life.last) {
-        moments.push_back({life.first, false, &life});
-        moments.push_back({life.last, true, &life});
-      }
-    std::ranges::stable_sort(moments, {}, [](const Moment &one) { return std::pair(one.when, one.isDeath); });
-    for (const auto &[when, isDeath, life] : moments)
-      isDeath ? die(*life) : beBorn(*life);
+    std::ranges::stable_sort(stretches_, {}, &Stretch::first);
+    std::map<uint32_t, IntervalMap<const Stretch *>> arenas;
+    for (const Stretch &life : stretches_) {
+      const proto::Buffer &buffer = role_.buffers(life.buffer);
+      const uint64_t begin = addressOf(life), end = begin + buffer.bytes();
+      if (life.first > life.last)
+        continue;
+      arenas[buffer.arena()].touching(begin, end, [&](uint64_t, uint64_t, const Stretch *earlier) {
+        earlier->last >= life.first ? refuse(life, *earlier) : requireOrder(*earlier, life);
+      });
+      arenas[buffer.arena()].assign(begin, end, &life);
+    }
   }
 
 private:
-  struct Arena {
-    IntervalMap<const Stretch *> taken, ended; ///< by address: what lives there, and what was the last that lived there
-  };
-
-  void beBorn(const Stretch &life) {
-    const uint64_t begin = addressOf(life), end = begin + role_.buffers(life.buffer).bytes();
-    Arena &arena = arenas_[role_.buffers(life.buffer).arena()];
-    arena.taken.touching(begin, end, [&](uint64_t, uint64_t, const Stretch *other) { refuse(life, *other); });
-    arena.taken.assign(begin, end, &life);
-    // Lives of the same bytes that end and begin on two queues follow each other by events, not by luck: ds-run
-    // --check-memory writes over what dies.
-    if (life.first >= 0)
-      arena.ended.touching(begin, end,
-                           [&](uint64_t, uint64_t, const Stretch *earlier) { requireOrder(*earlier, life); });
-  }
-
-  void die(const Stretch &life) {
-    const uint64_t begin = addressOf(life), end = begin + role_.buffers(life.buffer).bytes();
-    Arena &arena = arenas_[role_.buffers(life.buffer).arena()];
-    arena.taken.erase(begin, end);
-    if (life.first >= 0 && life.last < lives_.instants() && isOrdered(life.first, life.last)) // else nothing uses it
-      arena.ended.assign(begin, end, &life);
-  }
-
   uint64_t addressOf(const Stretch &life) const { return plan::slotOffset(role_.buffers(life.buffer), life.slot); }
   const Instance &instanceAt(int64_t instant) const { return timeline_.instances[instances_[size_t(instant)]]; }
 
@@ -94,8 +68,10 @@ private:
     return first.queue == second.queue || timeline_.isBefore(first.queue, first.position, instances_[size_t(later)]);
   }
 
+  /// Lives of the same bytes on two queues follow each other by events, not by luck: ds-run --check-memory writes over
+  /// what dies. Of one that nothing uses, its begin may come behind its end.
   void requireOrder(const Stretch &earlier, const Stretch &later) const {
-    if (isOrdered(earlier.last, later.first))
+    if (isOrdered(earlier.first, later.first) && isOrdered(earlier.last, later.first))
       return;
     const Instance &death = instanceAt(earlier.last), &birth = instanceAt(later.first);
     throw Refusal{"race",
@@ -136,7 +112,6 @@ private:
   const Timeline &timeline_;
   std::vector<size_t> instances_; // by instant
   std::vector<Stretch> stretches_;
-  std::map<uint32_t, Arena> arenas_;
 };
 
 } // namespace
