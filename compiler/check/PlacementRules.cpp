@@ -26,7 +26,7 @@ bool hasWholeGroups(const proto::Plan &plan, const proto::Role &role, uint32_t a
   return true;
 }
 
-/// What micro-batches change varies as they do, and what outlives a step is no term of a sum.
+/// What micro-batches change varies as they do, and nothing else does.
 void checkPlacement(const proto::Plan &plan, const proto::Variable &variable, bool isOwn) {
   const proto::Placement &placement = variable.placement();
   const std::string name = "variable " + variable.name();
@@ -38,8 +38,6 @@ void checkPlacement(const proto::Plan &plan, const proto::Variable &variable, bo
                                   "program does not make")};
   for (const proto::AxisPlacement &along : placement.axes()) {
     const std::string &axis = plan.world().axes(int(along.axis())).name();
-    if (along.has_partial())
-      throw Refusal{"meaning", name + ": its placement says that ranks have terms of it, which nothing has added up"};
     if (along.has_shard() && plan::batchAxes(plan).contains(along.axis()))
       throw Refusal{"meaning", name + ": ranks have parts of it along axis " + axis +
                                    ", along which they have samples of their own, so what they make of these parts is "

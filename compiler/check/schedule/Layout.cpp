@@ -35,24 +35,6 @@ std::vector<Member> Layout::within(uint64_t offset, uint64_t bytes) const {
 
 namespace {
 
-/// Throws unless ranges [first, last) of a variable's elements lie end to end, and are all of it.
-void requireOnce(const proto::Role &role, const proto::Variable &variable,
-                 std::vector<std::pair<uint64_t, uint64_t>> ranges) {
-  const auto refuse = [&](uint64_t first, uint64_t last, const char *where) {
-    throw Refusal{"coverage", "role " + role.name() + ": elements " + std::to_string(first) + " to " +
-                                  std::to_string(last - 1) + " of variable " + variable.name() + " lie " + where};
-  };
-  std::ranges::sort(ranges);
-  uint64_t end = 0;
-  for (const auto &[first, last] : ranges) {
-    if (first != end)
-      refuse(std::min(first, end), std::max(first, end), first > end ? "nowhere" : "in two places");
-    end = last;
-  }
-  if (end != plan::pieceElements(variable))
-    refuse(end, plan::pieceElements(variable), "nowhere");
-}
-
 /// Parameters that have a gradient, or that an optimizer of the reference program updates.
 std::set<uint32_t> trainedParameters(const proto::Plan &plan) {
   std::set<uint32_t> trained;
@@ -71,14 +53,14 @@ std::set<uint32_t> trainedParameters(const proto::Plan &plan) {
 void checkVariableLayout(const proto::Plan &plan) {
   std::set<uint32_t> held;
   for (const proto::Role &role : plan.roles()) {
-    std::map<uint32_t, std::vector<std::pair<uint64_t, uint64_t>>> parts; // by variable
+    std::map<uint32_t, std::string> places; // by variable
     for (const proto::Buffer &buffer : role.buffers())
-      for (const plan::Held &held : plan::heldTogether(plan, buffer)) // slices of all ranks together are the whole
-        parts[held.variable].emplace_back(held.first, held.first + held.count);
-    for (const auto &[variable, ranges] : parts) {
-      requireOnce(role, plan.variables(int(variable)), ranges);
+      for (const plan::Held &one : plan::heldTogether(plan, buffer))
+        if (const auto [first, isNew] = places.try_emplace(one.variable, buffer.name()); !isNew)
+          throw Refusal{"coverage", "role " + role.name() + ": variable " + plan.variables(int(one.variable)).name() +
+                                        " lies in two places, buffers " + first->second + " and " + buffer.name()};
+    for (const auto &[variable, place] : places)
       held.insert(variable);
-    }
   }
   for (const uint32_t index : trainedParameters(plan))
     if (const proto::Variable &parameter = plan.variables(int(index));

@@ -31,9 +31,8 @@ private:
   std::vector<Member> members_;
 };
 
-/// Every variable that a role holds lies there once: in a buffer of its own, whose parts tile it, or in one bucket that
-/// the role holds, whole or by slices. Every parameter that is trained has a role that holds it. Refuses ("coverage")
-/// others.
+/// A role has one place for a variable: a buffer of its own, or a bucket. All of it lies there, whole or by slices, as
+/// plan::validatePlan has seen. Every parameter that is trained has a role that holds it. Refuses ("coverage") others.
 void checkVariableLayout(const proto::Plan &plan);
 
 } // namespace ds::check

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -45,16 +44,15 @@ public:
   /// Goes over lives as they begin, with what was the last to live at each address.
   void run() {
     std::ranges::stable_sort(stretches_, {}, &Stretch::first);
-    std::map<uint32_t, IntervalMap<const Stretch *>> arenas;
+    IntervalMap<const Stretch *> arena; // the only one of its space
     for (const Stretch &life : stretches_) {
-      const proto::Buffer &buffer = role_.buffers(life.buffer);
-      const uint64_t begin = addressOf(life), end = begin + buffer.bytes();
+      const uint64_t begin = addressOf(life), end = begin + role_.buffers(life.buffer).bytes();
       if (life.first > life.last)
         continue;
-      arenas[buffer.arena()].touching(begin, end, [&](uint64_t, uint64_t, const Stretch *earlier) {
+      arena.touching(begin, end, [&](uint64_t, uint64_t, const Stretch *earlier) {
         earlier->last >= life.first ? refuse(life, *earlier) : requireOrder(*earlier, life);
       });
-      arenas[buffer.arena()].assign(begin, end, &life);
+      arena.assign(begin, end, &life);
     }
   }
 
@@ -119,13 +117,10 @@ private:
 void checkLives(const proto::Plan &plan, const std::string &name, const JointTimeline &joint) {
   for (int r = 0; r < plan.roles_size(); ++r) {
     const proto::Role &role = plan.roles(r);
-    std::set<std::string> spaces;
-    for (const proto::Arena &arena : role.arenas())
-      spaces.insert(arena.space());
     for (int program = 0; program < role.programs_size(); ++program)
       if (role.programs(program).name() == name)
-        for (const std::string &space : spaces)
-          Sweep(plan, role, program, space, joint.timelines[size_t(r)]).run();
+        for (const proto::Arena &arena : role.arenas())
+          Sweep(plan, role, program, arena.space(), joint.timelines[size_t(r)]).run();
   }
 }
 

@@ -293,7 +293,7 @@ TEST(Check, RefusesAVariableInTwoPlaces) {
   TwoRanks plan;
   proto::Buffer &copy = *plan.builder.role().add_buffers();
   copy = plan.bufferOf(plan.weights);
-  EXPECT_FINDING(plan.check(), "coverage", "of variable a lie in two places");
+  EXPECT_FINDING(plan.check(), "coverage", "variable a lies in two places, buffers ");
 }
 
 TEST(Check, RefusesWhatTheMachineCannotHold) {
