@@ -27,6 +27,7 @@ namespace ds::check {
 
 namespace {
 
+/// The arenas of a space fit the machine, beside what it keeps free.
 void checkMemory(const proto::Plan &plan, const proto::Role &role) {
   const proto::Machine &machine = plan.machine();
   for (auto [space, room] : {std::pair{"device", machine.device_memory()}, std::pair{"host", machine.host_memory()}}) {

@@ -10,6 +10,7 @@
 #include "runtime/plan/format/PlanReader.h"
 #include "test/unit/runtime/PipelinePlan.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <optional>
 #include <random>
@@ -175,6 +176,17 @@ TEST(Shorten, LeavesALastBackwardOfItsOwn) {
   EXPECT_LT(shorter->training().accumulation_steps(), 16u);
   EXPECT_EQ(textOf(checkPlan(plan, World::Open)), "sound");
   EXPECT_EQ(textOf(checkWholePlan(plan, World::Open)), "sound");
+}
+
+TEST(Shorten, LeavesNothingOutWhereAUseLiesInNoLife) {
+  proto::Plan plan = test::pipelinePlan(60).plan;
+  EXPECT_TRUE(shortenSchedule(plan).has_value());
+  const auto slots = std::ranges::find_if(*plan.mutable_roles(0)->mutable_buffers(),
+                                          [](const proto::Buffer &buffer) { return buffer.slots() > 1; });
+  proto::Life &life = *slots->mutable_lives(0);
+  life.set_death_routine(life.birth_routine());
+  life.set_death_command(life.birth_command());
+  EXPECT_FALSE(shortenSchedule(plan).has_value());
 }
 
 TEST(Shorten, GivesTheVerdictOfTheWholeSchedule) {
