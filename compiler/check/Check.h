@@ -54,7 +54,6 @@ std::optional<Finding> checkPlan(const plan::proto::Plan &plan, World world = Wo
 
 /// The same, but repetitions of micro-batches are all followed; slow. What checkPlan leaves out of them changes no
 /// verdict, which test/unit/check/ShortenTest.cpp holds it to.
-std::optional<Finding> checkWholePlan(const plan::proto::Plan &plan, World world = World::Closed,
-                                      Unknown *unknown = nullptr);
+std::optional<Finding> checkWholePlan(const plan::proto::Plan &plan, World world = World::Closed);
 
 } // namespace ds::check

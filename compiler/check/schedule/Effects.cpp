@@ -4,55 +4,35 @@
 #include "core/DType.h"
 #include "kernels/KernelTable.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace ds::check {
 
-namespace {
-
-Effect effectOf(const proto::Operand &operand) {
-  const auto access = operand.access();
-  return {&operand, access == proto::Operand::READ || access == proto::Operand::READ_WRITE,
-          access == proto::Operand::WRITE || access == proto::Operand::READ_WRITE, access == proto::Operand::SCRATCH};
-}
-
-} // namespace
-
 std::vector<Effect> effectsOf(const proto::Command &command) {
   std::vector<Effect> effects;
-  switch (command.kind_case()) {
-  case proto::Command::kKernel:
-    for (const proto::Operand &operand : command.kernel().operands())
-      effects.push_back(effectOf(operand));
-    break;
-  case proto::Command::kFill:
-    effects.push_back(effectOf(command.fill().target()));
-    break;
-  case proto::Command::kCopy:
-    effects.push_back(effectOf(command.copy().source()));
-    effects.push_back(effectOf(command.copy().target()));
-    break;
-  case proto::Command::kFeed:
-    effects.push_back(effectOf(command.feed().target()));
-    break;
-  case proto::Command::kCollective:
-    for (const proto::CollectivePart &part : command.collective().parts()) {
-      effects.push_back(effectOf(part.source()));
-      effects.push_back(effectOf(part.target()));
-      if (part.has_scratch())
-        effects.push_back(effectOf(part.scratch()));
-    }
-    break;
-  case proto::Command::kSend:
-    for (const proto::Operand &operand : command.send().sources())
-      effects.push_back(effectOf(operand));
-    break;
-  case proto::Command::kReceive:
-    for (const proto::Operand &operand : command.receive().targets())
-      effects.push_back(effectOf(operand));
-    break;
-  case proto::Command::KIND_NOT_SET:
-    break;
+  const auto add = [&](const proto::Operand &operand) {
+    const auto access = operand.access();
+    const bool isBoth = access == proto::Operand::READ_WRITE;
+    effects.push_back({&operand, isBoth || access == proto::Operand::READ, isBoth || access == proto::Operand::WRITE,
+                       access == proto::Operand::SCRATCH});
+  };
+  std::ranges::for_each(command.kernel().operands(), add); // none unless it is one; so below
+  std::ranges::for_each(command.send().sources(), add);
+  std::ranges::for_each(command.receive().targets(), add);
+  if (command.has_fill())
+    add(command.fill().target());
+  if (command.has_copy())
+    add(command.copy().source());
+  if (command.has_copy())
+    add(command.copy().target());
+  if (command.has_feed())
+    add(command.feed().target());
+  for (const proto::CollectivePart &part : command.collective().parts()) {
+    add(part.source());
+    add(part.target());
+    if (part.has_scratch())
+      add(part.scratch());
   }
   return effects;
 }

@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
+#include <utility>
 
 namespace ds::check {
 
@@ -28,39 +31,39 @@ std::vector<Member> within(const std::vector<Member> &members, uint64_t begin, u
   return inside;
 }
 
-std::set<std::string> trainedParameters(const proto::Plan &plan) {
-  std::set<std::string> trained;
+namespace {
+
+/// Parameters that have a gradient, or that an optimizer of the reference program updates.
+std::set<uint32_t> trainedParameters(const proto::Plan &plan) {
+  std::set<uint32_t> trained;
   for (const proto::Variable &variable : plan.variables())
     if (variable.kind() == proto::Variable::GRADIENT && variable.has_of())
-      trained.insert(plan.variables(int(variable.of())).name());
+      trained.insert(variable.of());
   for (const proto::ReferenceOp &op : plan.reference().ops())
     for (uint32_t variable : op.variables())
       if (isOptimizer(op) && plan.variables(int(variable)).kind() == proto::Variable::PARAMETER)
-        trained.insert(plan.variables(int(variable)).name());
+        trained.insert(variable);
   return trained;
 }
 
-void checkVariableLayout(const proto::Plan &plan, const proto::Role &role) {
-  std::map<uint32_t, std::vector<std::pair<uint64_t, uint64_t>>> parts; // by variable: elements [first, last)
-  for (const proto::Buffer &buffer : role.buffers())
-    for (const plan::Held &held : plan::heldTogether(plan, buffer)) // slices of all ranks together are the whole
-      parts[held.variable].emplace_back(held.first, held.first + held.count);
-  for (auto &[index, ranges] : parts) {
-    const proto::Variable &variable = plan.variables(int(index));
-    std::ranges::sort(ranges);
-    uint64_t end = 0;
-    for (auto [first, last] : ranges) {
-      if (first != end)
-        throw Refusal{"coverage", "role " + role.name() + ": elements " + std::to_string(std::min(first, end)) +
-                                      " to " + std::to_string(std::max(first, end) - 1) + " of variable " +
-                                      variable.name() + (first > end ? " lie nowhere" : " lie in two places")};
-      end = last;
-    }
-    if (end != plan::pieceElements(variable))
-      throw Refusal{"coverage", "role " + role.name() + ": elements " + std::to_string(end) + " to " +
-                                    std::to_string(plan::pieceElements(variable) - 1) + " of variable " +
-                                    variable.name() + " lie nowhere"};
+} // namespace
+
+void checkVariableLayout(const proto::Plan &plan) {
+  std::set<uint32_t> held;
+  for (const proto::Role &role : plan.roles()) {
+    std::map<uint32_t, std::string> places; // by variable
+    for (const proto::Buffer &buffer : role.buffers())
+      for (const plan::Held &one : plan::heldTogether(plan, buffer))
+        if (const auto [first, isNew] = places.try_emplace(one.variable, buffer.name()); !isNew)
+          throw Refusal{"coverage", "role " + role.name() + ": variable " + plan.variables(int(one.variable)).name() +
+                                        " lies in two places, buffers " + first->second + " and " + buffer.name()};
+    for (const auto &[variable, place] : places)
+      held.insert(variable);
   }
+  for (const uint32_t index : trainedParameters(plan))
+    if (const proto::Variable &parameter = plan.variables(int(index));
+        !held.contains(index) && plan::pieceElements(parameter) > 0)
+      throw Refusal{"coverage", "parameter " + parameter.name() + " is trained, but no role holds it"};
 }
 
 } // namespace ds::check

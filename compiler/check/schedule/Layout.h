@@ -4,8 +4,6 @@
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
-#include <set>
-#include <string>
 #include <vector>
 
 namespace ds::check {
@@ -25,11 +23,8 @@ std::vector<Member> membersOf(const proto::Plan &plan, const proto::Buffer &buff
 /// Members in bytes [begin, end), cut to fit.
 std::vector<Member> within(const std::vector<Member> &members, uint64_t begin, uint64_t end);
 
-/// Names of parameters that have a gradient, or that an optimizer of the reference program updates.
-std::set<std::string> trainedParameters(const proto::Plan &plan);
-
-/// Every variable that a role holds lies there once: in a buffer of its own, whose parts tile it, or in one bucket that
-/// the role holds, whole or by slices. Refuses ("coverage") others.
-void checkVariableLayout(const proto::Plan &plan, const proto::Role &role);
+/// A role has one place for a variable: a buffer of its own, or a bucket. All of it lies there, whole or by slices, as
+/// plan::validatePlan has seen. Every parameter that is trained has a role that holds it. Refuses ("coverage") others.
+void checkVariableLayout(const proto::Plan &plan);
 
 } // namespace ds::check

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,96 +16,75 @@ namespace ds::check {
 
 namespace {
 
-/// A copy of a buffer that is alive from the beginning of one instant to the end of another.
-struct Live {
-  uint32_t buffer;
-  uint64_t address, bytes;
-  int64_t first, last;
-};
+using plan::Stretch;
 
-/// All copies of a run, by arena.
-std::map<uint32_t, std::vector<Live>> liveCopies(const proto::Role &role, const plan::ProgramLives &lives, int program,
-                                                 const std::string &space) {
-  std::map<uint32_t, std::vector<Live>> copies;
-  for (int b = 0; b < role.buffers_size(); ++b)
-    if (const proto::Buffer &buffer = role.buffers(b);
-        buffer.scope() == proto::Buffer::PLAN && plan::isIn(role, buffer, space))
-      copies[buffer.arena()].push_back({uint32_t(b), buffer.offset(), buffer.bytes(), -1, lives.instants()});
-  std::set<uint32_t> readByHost; // which stay alive to the end
-  for (const proto::Metric &metric : role.programs(program).metrics())
-    readByHost.insert(metric.source().buffer());
-  if (role.programs(program).has_tail())
-    readByHost.insert(role.programs(program).tail().unless_one().buffer());
-  lives.forEachStretch([&](const plan::Stretch &stretch) {
-    const proto::Buffer &buffer = role.buffers(stretch.buffer);
-    const auto index = uint32_t(stretch.buffer);
-    copies[buffer.arena()].push_back({index, plan::slotOffset(buffer, stretch.slot), buffer.bytes(), stretch.first,
-                                      readByHost.contains(index) ? lives.instants() : stretch.last});
-  });
-  return copies;
-}
-
+/// The lives of a run that lie in one space.
 class Sweep {
 public:
-  Sweep(const proto::Plan &plan, const proto::Role &role, const proto::Program &program,
-        const plan::ProgramLives &lives, const Timeline &timeline)
-      : plan_(plan), role_(role), program_(program), lives_(lives), timeline_(timeline),
-        instances_(size_t(lives.instants())) {
+  Sweep(const proto::Plan &plan, const proto::Role &role, int program, const std::string &space,
+        const Timeline &timeline)
+      : plan_(plan), role_(role), program_(role.programs(program)), lives_(role, program, space), timeline_(timeline),
+        instances_(size_t(lives_.instants())) {
     for (size_t i = 0; i < timeline.instances.size(); ++i)
-      instances_[size_t(lives.instantOf(int(timeline.instances[i].call), int(timeline.instances[i].index)))] = i;
+      instances_[size_t(lives_.instantOf(int(timeline.instances[i].call), int(timeline.instances[i].index)))] = i;
+    for (int b = 0; b < role.buffers_size(); ++b)
+      if (role.buffers(b).scope() == proto::Buffer::PLAN && plan::isIn(role, role.buffers(b), space))
+        stretches_.push_back({b, 0, -1, lives_.instants()});
+    std::set<int> readByHost; // which stay alive to the end
+    for (const proto::Metric &metric : program_.metrics())
+      readByHost.insert(int(metric.source().buffer()));
+    if (program_.has_tail())
+      readByHost.insert(int(program_.tail().unless_one().buffer()));
+    lives_.forEachStretch([&](Stretch life) {
+      life.last = readByHost.contains(life.buffer) ? lives_.instants() : life.last;
+      stretches_.push_back(life);
+    });
   }
 
-  /// Goes over time with the addresses that are taken.
-  void run(const std::vector<Live> &copies) {
-    struct Moment {
-      int64_t when;
-      bool isDeath; // after the births of its instant
-      const Live *copy;
-    };
-    std::vector<Moment> moments;
-    for (const Live &copy : copies)
-      if (copy.bytes > 0 && copy.first <= copy.last) {
-        moments.push_back({copy.first, false, &copy});
-        moments.push_back({copy.last, true, &copy});
-      }
-    std::ranges::stable_sort(moments, {}, [](const Moment &one) { return std::pair(one.when, one.isDeath); });
-    taken_ = {};
-    ended_ = {};
-    for (const auto &[when, isDeath, copy] : moments) {
-      const uint64_t begin = copy->address, end = begin + copy->bytes;
-      if (isDeath) {
-        taken_.erase(begin, end);
-        ended_.assign(begin, end, copy);
+  /// Goes over lives as they begin, with what was the last to live at each address.
+  void run() {
+    std::ranges::stable_sort(stretches_, {}, &Stretch::first);
+    IntervalMap<const Stretch *> arena; // the only one of its space
+    for (const Stretch &life : stretches_) {
+      const uint64_t begin = addressOf(life), end = begin + role_.buffers(life.buffer).bytes();
+      if (life.first > life.last)
         continue;
-      }
-      taken_.touching(begin, end, [&](uint64_t, uint64_t, const Live *other) { refuse(*copy, *other); });
-      taken_.assign(begin, end, copy);
-      // Lives of the same bytes that end and begin on two queues follow each other by events, not by luck: ds-run
-      // --check-memory writes over what dies.
-      if (copy->first >= 0)
-        ended_.touching(begin, end, [&](uint64_t, uint64_t, const Live *earlier) { requireOrder(*earlier, *copy); });
+      arena.touching(begin, end, [&](uint64_t, uint64_t, const Stretch *earlier) {
+        earlier->last >= life.first ? refuse(life, *earlier) : requireOrder(*earlier, life);
+      });
+      arena.assign(begin, end, &life);
     }
   }
 
 private:
-  void requireOrder(const Live &earlier, const Live &later) const {
-    const size_t last = instances_[size_t(earlier.last)], first = instances_[size_t(later.first)];
-    const Instance &death = timeline_.instances[last], &birth = timeline_.instances[first];
-    if (death.queue == birth.queue || timeline_.isBefore(death.queue, death.position, first))
+  uint64_t addressOf(const Stretch &life) const { return plan::slotOffset(role_.buffers(life.buffer), life.slot); }
+  const Instance &instanceAt(int64_t instant) const { return timeline_.instances[instances_[size_t(instant)]]; }
+
+  /// Whether what is issued at one instant has surely finished when what is issued at a later one starts.
+  bool isOrdered(int64_t earlier, int64_t later) const {
+    const Instance &first = instanceAt(earlier), &second = instanceAt(later);
+    return first.queue == second.queue || timeline_.isBefore(first.queue, first.position, instances_[size_t(later)]);
+  }
+
+  /// Lives of the same bytes on two queues follow each other by events, not by luck: ds-run --check-memory writes over
+  /// what dies. Of one that nothing uses, its begin may come behind its end.
+  void requireOrder(const Stretch &earlier, const Stretch &later) const {
+    if (isOrdered(earlier.first, later.first) && isOrdered(earlier.last, later.first))
       return;
+    const Instance &death = instanceAt(earlier.last), &birth = instanceAt(later.first);
     throw Refusal{"race",
                   placeOf(plan_, program_.name(), birth) + ": begins the life of " + nameOf(later) + " at byte " +
-                      std::to_string(later.address) + " on queue " + role_.queues(int(birth.queue)).name() +
+                      std::to_string(addressOf(later)) + " on queue " + role_.queues(int(birth.queue)).name() +
                       ", and may do so before that of " + nameOf(earlier) + " ends there",
                   placeOf(plan_, program_.name(), death) + " is where it ends, on queue " +
                       role_.queues(int(death.queue)).name()};
   }
 
-  std::string nameOf(const Live &copy) const {
-    return "buffer " + std::to_string(copy.buffer) + " (" + role_.buffers(int(copy.buffer)).name() + ")";
+  std::string nameOf(const Stretch &copy) const {
+    return "buffer " + std::to_string(copy.buffer) + " (" + role_.buffers(copy.buffer).name() + ")";
   }
 
-  std::string lifeOf(const Live &copy) const {
+  std::string lifeOf(const Stretch &copy) const {
     if (copy.first < 0)
       return "always";
     const auto text = [&](int64_t instant) {
@@ -117,35 +95,32 @@ private:
            (copy.last == lives_.instants() ? "the end of the program" : text(copy.last));
   }
 
-  [[noreturn]] void refuse(const Live &copy, const Live &other) const {
+  [[noreturn]] void refuse(const Stretch &copy, const Stretch &other) const {
     throw Refusal{"memory",
                   "role " + role_.name() + ", program " + program_.name() + ": " + nameOf(copy) + " at byte " +
-                      std::to_string(copy.address) + " takes bytes of " + nameOf(other) + " at byte " +
-                      std::to_string(other.address) + ", which is alive too",
+                      std::to_string(addressOf(copy)) + " takes bytes of " + nameOf(other) + " at byte " +
+                      std::to_string(addressOf(other)) + ", which is alive too",
                   nameOf(copy) + " lives " + lifeOf(copy) + ", " + nameOf(other) + " " + lifeOf(other)};
   }
 
   const proto::Plan &plan_;
   const proto::Role &role_;
   const proto::Program &program_;
-  const plan::ProgramLives &lives_;
+  const plan::ProgramLives lives_;
   const Timeline &timeline_;
-  std::vector<size_t> instances_;   // by instant
-  IntervalMap<const Live *> taken_; // by address
-  IntervalMap<const Live *> ended_; // by address: the last that lived in these bytes
+  std::vector<size_t> instances_; // by instant
+  std::vector<Stretch> stretches_;
 };
 
 } // namespace
 
-void checkLives(const proto::Plan &plan, const proto::Role &role, int program, const Timeline &timeline) {
-  std::set<std::string> spaces;
-  for (const proto::Arena &arena : role.arenas())
-    spaces.insert(arena.space());
-  for (const std::string &space : spaces) {
-    const plan::ProgramLives lives(role, program, space);
-    Sweep sweep(plan, role, role.programs(program), lives, timeline);
-    for (const auto &[arena, copies] : liveCopies(role, lives, program, space))
-      sweep.run(copies);
+void checkLives(const proto::Plan &plan, const std::string &name, const JointTimeline &joint) {
+  for (int r = 0; r < plan.roles_size(); ++r) {
+    const proto::Role &role = plan.roles(r);
+    for (int program = 0; program < role.programs_size(); ++program)
+      if (role.programs(program).name() == name)
+        for (const proto::Arena &arena : role.arenas())
+          Sweep(plan, role, program, arena.space(), joint.timelines[size_t(r)]).run();
   }
 }
 

@@ -2,10 +2,10 @@
 #include "compiler/check/schedule/Timeline.h"
 
 #include "compiler/check/schedule/Refusal.h"
-#include "compiler/check/schedule/Rendezvous.h"
 #include "runtime/plan/world/RolePeers.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -14,24 +14,12 @@ namespace ds::check {
 namespace {
 
 std::string commandName(const proto::Command &command) {
-  switch (command.kind_case()) {
-  case proto::Command::kKernel:
+  if (command.has_kernel())
     return command.kernel().kernel();
-  case proto::Command::kCollective:
+  if (command.has_collective())
     return proto::CollectiveCommand::Kind_Name(command.collective().kind());
-  case proto::Command::kFill:
-    return "fill";
-  case proto::Command::kCopy:
-    return "copy";
-  case proto::Command::kFeed:
-    return "feed";
-  case proto::Command::kSend:
-    return "send";
-  case proto::Command::kReceive:
-    return "receive";
-  default:
-    return "nothing";
-  }
+  const auto *kinds = command.GetDescriptor()->FindOneofByName("kind");
+  return std::string(command.GetReflection()->GetOneofFieldDescriptor(command, kinds)->name());
 }
 
 } // namespace
@@ -53,8 +41,8 @@ std::string placeOf(const proto::Plan &plan, const std::string &program, const I
 /// came before the signals that its waits need.
 class TimelineRecorder : public plan::RunObserver {
 public:
-  TimelineRecorder(const proto::Plan &plan, const std::string &program, plan::RolePeers &peers)
-      : plan_(plan), program_(program), rendezvous_(plan, program, peers), roles_(size_t(plan.roles_size())) {
+  TimelineRecorder(const proto::Plan &plan, const std::string &program)
+      : plan_(plan), program_(program), roles_(size_t(plan.roles_size())) {
     for (size_t r = 0; r < roles_.size(); ++r) {
       const auto queues = size_t(plan.roles(int(r)).queues_size());
       roles_[r].clocks.assign(queues, std::vector<uint64_t>(queues, 0));
@@ -63,8 +51,6 @@ public:
     }
   }
 
-  void arrived(const Instance &instance) override { rendezvous_.arrived(instance); }
-
   void executed(const Instance &instance) override {
     RoleClocks &role = roles_[instance.role];
     std::vector<uint64_t> &clock = role.clocks[instance.queue];
@@ -72,38 +58,35 @@ public:
       if (const Signal *signal = releaseOf(role, wait, instance.microbatch))
         for (size_t q = 0; q < clock.size(); ++q)
           clock[q] = std::max(clock[q], signal->clock[q]);
-    record(instance);
     Timeline &timeline = joint_.timelines[instance.role];
+    joint_.order.push_back({instance.role, timeline.instances.size()});
+    timeline.instances.push_back(instance);
     timeline.clocks_.insert(timeline.clocks_.end(), clock.begin(), clock.end());
     clock[instance.queue] = instance.position;
     for (uint32_t event : instance.command->signals())
       signal(role, event, instance);
   }
 
-  [[noreturn]] void refuse(const plan::Deadlock &deadlock) {
-    const Instance &instance = deadlock.instance;
-    const proto::Role &role = plan_.roles(int(instance.role));
-    const std::string what = deadlock.wait != nullptr ? "event " + role.events(int(deadlock.wait->event())).name() +
-                                                            " to reach " + std::to_string(deadlock.wanted) +
-                                                            "; it stays at " + std::to_string(deadlock.value)
-                                                      : rendezvous_.absenceAt(instance);
-    throw Refusal{"progress", text(instance) + ": queue " + queueName(instance) + " waits for ever for " + what,
-                  deadlock.heldBack ? "queue " + queueName(*deadlock.heldBack) +
-                                          ", which could end that, stands before " + text(*deadlock.heldBack)
-                                    : "",
-                  text(instance), placesOf(deadlock)};
+  /// plan::validatePlan has refused such a plan, with more words.
+  [[noreturn]] void refuse(const plan::Deadlock &deadlock) const {
+    const Instance &at = deadlock.instance;
+    throw Refusal{"progress",
+                  text(at) + ": queue " + queueName(at) + " waits for ever",
+                  {},
+                  text(at),
+                  {{at.role, program_, at.call, at.index}}};
   }
 
-  JointTimeline take() { return std::move(joint_); }
-
-  std::vector<plan::CommandPlace> placesOf(const plan::Deadlock &deadlock) const {
-    const auto placeOf = [&](const Instance &one) {
-      return plan::CommandPlace{one.role, program_, one.call, one.index};
-    };
-    std::vector<plan::CommandPlace> places = {placeOf(deadlock.instance)};
-    if (deadlock.heldBack)
-      places.push_back(placeOf(*deadlock.heldBack));
-    return places;
+  /// The calls before a tail come to their end without it, so what they do can be followed first.
+  JointTimeline take() {
+    std::vector<uint32_t> tails(roles_.size(), UINT32_MAX); // their first calls
+    for (size_t r = 0; r < tails.size(); ++r)
+      if (const proto::Program *own = programNamed(plan_.roles(int(r)), program_); own && own->has_tail())
+        tails[r] = own->tail().first_call();
+    std::ranges::stable_partition(joint_.order, [&](const Step &step) {
+      return joint_.timelines[step.role].instances[step.instance].call < tails[step.role];
+    });
+    return std::move(joint_);
   }
 
 private:
@@ -149,34 +132,82 @@ private:
       event.signals.push_back({instance.microbatch + 1, role.clocks[instance.queue]});
   }
 
-  void record(const Instance &instance) {
-    const Step step{instance.role, joint_.timelines[instance.role].instances.size()};
-    joint_.timelines[instance.role].instances.push_back(instance);
-    joint_.order.push_back(step);
-    const proto::Command &command = *instance.command;
-    if (!command.has_send() && !command.has_receive() && !command.has_collective())
-      return;
-    rendezvous_.executed(instance, step);
-    if (command.has_receive())
-      joint_.senders[step] = rendezvous_.sender(instance);
-    if (command.has_collective() && command.collective().kind() == proto::CollectiveCommand::ALL_GATHER)
-      if (auto others = rendezvous_.others(instance); !others.empty())
-        joint_.gathers[step] = std::move(others);
-  }
-
   const proto::Plan &plan_;
   const std::string &program_;
-  Rendezvous rendezvous_;
   std::vector<RoleClocks> roles_;
   JointTimeline joint_;
 };
 
-JointTimeline recordTimeline(const proto::Plan &plan, const std::string &program) {
+namespace {
+
+/// Throws unless a role enters a communicator from one queue.
+void requireOneQueue(const proto::Plan &plan, const std::string &program, const Instance &first, const Instance &own) {
+  if (first.queue == own.queue)
+    return;
+  const proto::Role &role = plan.roles(int(own.role));
+  throw Refusal{"progress",
+                placeOf(plan, program, own) + ": communicator " +
+                    plan.communicators(int(own.command->collective().communicator())).name() + " is entered by queue " +
+                    role.queues(int(own.queue)).name() + " and by queue " + role.queues(int(first.queue)).name() +
+                    ", so the order of its collectives depends on timing",
+                placeOf(plan, program, first) + " enters it on the other queue"};
+}
+
+/// What two roles pass to each other where they meet.
+void meet(JointTimeline &joint, const Step &a, const Step &b) {
+  const Instance &own = joint.timelines[a.role].instances[a.instance];
+  const Instance &theirs = joint.timelines[b.role].instances[b.instance];
+  if (own.command->has_send()) {
+    joint.senders.try_emplace(b, a); // of several that send, all send the same
+  } else if (own.command->has_collective() &&
+             own.command->collective().kind() == proto::CollectiveCommand::ALL_GATHER) {
+    joint.gathers[a][b.role] = theirs;
+    joint.gathers[b][a.role] = own;
+  }
+}
+
+/// Ties the roles of a run together: the k-th collective of a communicator, or message of a channel, that a role comes
+/// to is the k-th of every role that it meets there. That these are the same, plan::validatePlan has seen.
+void findMeetings(const proto::Plan &plan, const std::string &program, plan::RolePeers &peers, JointTimeline &joint) {
+  std::map<uint32_t, std::map<int, std::vector<Step>>> communicators, channels; // what roles come to
+  for (const Step &step : joint.order) {
+    const Instance &instance = joint.timelines[step.role].instances[step.instance];
+    const proto::Command &command = *instance.command;
+    if (command.has_collective()) {
+      std::vector<Step> &own = communicators[command.collective().communicator()][int(step.role)];
+      own.push_back(step);
+      requireOneQueue(plan, program, joint.timelines[step.role].instances[own[0].instance], instance);
+    } else if (command.has_send() || command.has_receive()) {
+      channels[command.has_send() ? command.send().channel() : command.receive().channel()][int(step.role)].push_back(
+          step);
+    }
+  }
+  const auto meetAll = [&](std::map<int, std::vector<Step>> &steps, const plan::RolePairs &pairs) {
+    for (const auto &[a, b] : pairs)
+      for (size_t k = 0; a != b && k < std::min(steps[a].size(), steps[b].size()); ++k)
+        meet(joint, steps[a][k], steps[b][k]);
+  };
+  for (auto &[index, steps] : communicators)
+    meetAll(steps, peers.inCommunicator(index));
+  for (auto &[index, steps] : channels)
+    meetAll(steps, peers.onChannel(index));
+}
+
+} // namespace
+
+JointTimeline recordTimeline(const proto::Plan &plan, const std::string &program, bool withTail) {
   plan::RolePeers peers(plan);
-  TimelineRecorder recorder(plan, program, peers);
-  if (const std::optional<plan::Deadlock> deadlock = plan::simulate(plan, program, peers, &recorder))
+  TimelineRecorder recorder(plan, program);
+  if (const std::optional<plan::Deadlock> deadlock = plan::simulate(plan, program, peers, &recorder, withTail))
     recorder.refuse(*deadlock);
-  return recorder.take();
+  JointTimeline joint = recorder.take();
+  findMeetings(plan, program, peers, joint);
+  return joint;
+}
+
+const proto::Program *programNamed(const proto::Role &role, const std::string &name) {
+  const auto own = std::ranges::find_if(role.programs(), [&](const proto::Program &one) { return one.name() == name; });
+  return own == role.programs().end() ? nullptr : &*own;
 }
 
 } // namespace ds::check

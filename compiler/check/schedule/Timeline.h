@@ -54,8 +54,12 @@ struct JointTimeline {
   std::map<Step, std::map<uint32_t, Instance>> gathers;
 };
 
-/// Simulates `program` for all roles at once. Refuses ("progress") a program that gets stuck, collectives and messages
-/// that do not match, and events that two queues signal: which of the two ends a wait would be a matter of timing.
-JointTimeline recordTimeline(const proto::Plan &plan, const std::string &program);
+/// Simulates `program` for all roles at once, without its tail if so asked. What is in the tail comes last in the
+/// order. Refuses ("progress") a program that gets stuck, communicators that a role enters from two queues, and events
+/// that two queues signal: which of the two comes first would be a matter of timing.
+JointTimeline recordTimeline(const proto::Plan &plan, const std::string &program, bool withTail = true);
+
+/// The role's program of that name, or nullptr.
+const proto::Program *programNamed(const proto::Role &role, const std::string &name);
 
 } // namespace ds::check

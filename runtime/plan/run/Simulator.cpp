@@ -206,8 +206,6 @@ private:
     if (!std::exchange(roles_[id.role].cursors[id.queue].arrived, true)) {
       ++end.arrived;
       wake(end);
-      if (observer_ != nullptr)
-        observer_->arrived(instance);
     }
     if (End *peer = absent(end, *instance.command)) {
       peer->sleepers.push_back(id);

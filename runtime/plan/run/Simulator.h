@@ -32,8 +32,6 @@ struct Instance {
 class RunObserver {
 public:
   virtual ~RunObserver() = default;
-  /// A queue has come to a rendezvous: a collective, a send or a receive. It may have to wait there for other roles.
-  virtual void arrived(const Instance &) = 0;
   /// Called for a send before it is called for its receive.
   virtual void executed(const Instance &) = 0;
 };

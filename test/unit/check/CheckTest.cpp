@@ -139,8 +139,7 @@ TEST(Check, AcceptsAPlanThatIsRight) {
 TEST(Check, RefusesAWaitThatNothingEnds) {
   TwoRanks plan;
   plan.at(plan.update, 2).clear_signals();
-  EXPECT_FINDING(plan.check(), "progress",
-                 "queue collective waits for ever for event gathered to reach 2; it stays at 0");
+  EXPECT_FINDING(plan.check(), "progress", "queue collective waits for ever");
 }
 
 TEST(Check, RefusesAnEventOfTwoQueues) {
@@ -294,7 +293,7 @@ TEST(Check, RefusesAVariableInTwoPlaces) {
   TwoRanks plan;
   proto::Buffer &copy = *plan.builder.role().add_buffers();
   copy = plan.bufferOf(plan.weights);
-  EXPECT_FINDING(plan.check(), "coverage", "of variable a lie in two places");
+  EXPECT_FINDING(plan.check(), "coverage", "variable a lies in two places, buffers ");
 }
 
 TEST(Check, RefusesWhatTheMachineCannotHold) {

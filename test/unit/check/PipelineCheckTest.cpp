@@ -236,16 +236,13 @@ const Break breaks[] = {
            call.set_microbatch(3 - m);
      },
      "what its sender sends of micro-batch 2"},
-    {"AnotherSize", [](proto::Plan &p) { at(p, 0, "forward", 2).mutable_send()->mutable_sources(0)->set_shape(1, 2); },
-     "progress: program step, call 1 (routine receive, micro-batch 0), command 0 (receive) of role stage1 receives "
-     "DTYPE_F32 [1, 3] on channel forward, but role stage0 sends DTYPE_F32 [1, 2]"},
     {"MessageDropped",
      [](proto::Plan &p) {
        proto::Command &send = at(p, 1, "update", 5);
        send.clear_send();
        *send.mutable_fill()->mutable_target() = at(p, 1, "begin", 1).fill().target();
      },
-     "waits for ever for the other end of channel loss, which does not come to send this message"},
+     "(receive) of role stage0: queue losses waits for ever"},
     {"AnotherValue",
      [](proto::Plan &p) {
        at(p, 1, "backward", 3).mutable_send()->mutable_sources(0)->set_buffer(bufferCalled(p, 1, "h"));

