@@ -61,24 +61,19 @@ class Selector {
 public:
   Selector(const SymbolTable &symbols, const KernelTarget &target) : symbols_(symbols), target_(target) {}
 
-  KernelCall matmul(MatmulOp op) const {
-    auto call = writerOf(op);
-    call.with("trans_a", op.getTransA()).with("trans_b", op.getTransB()).with("pieces", target_.workers);
-    if (mayRound(op.getType()))
-      call.with("tf32", true);
-    return call.with("bias", bool(op.getBias())).call(op);
-  }
-
-  template <typename OpTy> KernelCall matmulGelu(OpTy op, StringRef epilogue) const {
+  /// Of a product alone, or of one with an epilogue.
+  template <typename OpTy> KernelCall matmul(OpTy op, StringRef epilogue = {}) const {
     KernelWriter<"matmul"> call(op->getContext());
     call.with("trans_a", op.getTransA()).with("trans_b", op.getTransB()).with("pieces", target_.workers);
     if (mayRound(op.getResult().getType()))
       call.with("tf32", true);
-    if constexpr (std::is_same_v<OpTy, MatmulGeluTanhOp>)
-      call.with("bias", bool(op.getBias()));
-    else
+    if constexpr (std::is_same_v<OpTy, MatmulGeluTanhGradOp>)
       call.with("bias", false);
-    return call.with("epilogue", epilogue).call(op);
+    else
+      call.with("bias", bool(op.getBias()));
+    if (!epilogue.empty())
+      call.with("epilogue", epilogue);
+    return call.call(op);
   }
 
   KernelCall linearWeightGrad(LinearWeightGradOp op) const {
@@ -263,8 +258,8 @@ FailureOr<KernelCall> select(Operation *op, const Selector &select) {
   using Result = FailureOr<KernelCall>;
   return TypeSwitch<Operation *, Result>(op)
       .Case([&](MatmulOp o) { return select.matmul(o); })
-      .Case([&](MatmulGeluTanhOp o) { return select.matmulGelu(o, "gelu_tanh"); })
-      .Case([&](MatmulGeluTanhGradOp o) { return select.matmulGelu(o, "gelu_tanh_grad"); })
+      .Case([&](MatmulGeluTanhOp o) { return select.matmul(o, "gelu_tanh"); })
+      .Case([&](MatmulGeluTanhGradOp o) { return select.matmul(o, "gelu_tanh_grad"); })
       .Case([&](LinearWeightGradOp o) { return select.linearWeightGrad(o); })
       .Case([&](QuantizeFp8Op o) { return select.quantizeFp8(o); })
       .Case([&](Fp8MatmulOp o) { return select.fp8Matmul(o); })

@@ -130,14 +130,13 @@ Facts configFacts(const Plan &plan) {
 
 /// "whole on every rank", "slices of bucket zero.0 over 4 ranks", "100 of 200 elements on every rank".
 std::string holding(const Plan &plan, const Buffer &buffer) {
+  const uint64_t kept = plan::heldElements(plan, buffer);
   if (buffer.has_bucket()) {
     const plan::proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
-    const uint64_t kept = bucket.placement().has_window() ? bucket.placement().window().count() : bucket.elements();
     return kept == bucket.elements()
                ? "whole in bucket " + bucket.name() + " on every rank"
                : "slices of bucket " + bucket.name() + " over " + plural(bucket.elements() / kept, "rank");
   }
-  const uint64_t kept = plan::heldIn(plan, buffer, 0).front().count; // as many as on any other rank
   const uint64_t count = plan::elementsOf(plan.variables(int(buffer.variable())));
   return kept == count ? "whole on every rank" : grouped(kept) + " of " + grouped(count) + " elements on every rank";
 }

@@ -18,6 +18,7 @@
 #include "compiler/report/Transfers.h"
 #include "compiler/report/WireBytes.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -191,8 +192,9 @@ std::string sharingHtml(Contents &contents, const Plan &plan) {
     std::string one = htmlTable(stateTable(plan, role));
     const Table buckets = bucketTable(plan, role);
     if (buckets.rows().size() > 1)
-      one += folded(plural(buckets.rows().size() - 1, "bucket") + " over " + plural(worldSize(plan).data, "data rank"),
-                    htmlTable(buckets));
+      one +=
+          folded(plural(buckets.rows().size() - 1, "bucket") + " over " + plural(plan::batchRanks(plan), "data rank"),
+                 htmlTable(buckets));
     const WireBytes wire = wireBytesPerStep(plan, role, role.ranks_size() > 0 ? role.ranks(0) : 0);
     if (wire.sum() > 0)
       one += htmlTable(wireTable(wire));

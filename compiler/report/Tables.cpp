@@ -14,6 +14,7 @@
 #include "runtime/plan/plan.pb.h"
 #include "runtime/plan/run/CommandWork.h"
 #include "runtime/plan/run/Flops.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -181,7 +182,7 @@ std::vector<std::pair<std::string, std::string>> headLines(const Plan &plan) {
                     (plan.stale() ? ", stale: each update is of the gradient of the step before" : "")},
       {"batch", grouped(training.train_batch_size()) + " samples a step = " + grouped(training.micro_batch_size()) +
                     " a micro-batch x " + grouped(training.accumulation_steps()) + " accumulation steps x " +
-                    plural(world.data, "data rank")},
+                    plural(plan::batchRanks(plan), "data rank")},
       {"work", workText(plan)}};
   if (const std::string text = sizesText(plan); !text.empty())
     lines.emplace_back("sizes", text);

@@ -8,6 +8,7 @@
 #include "compiler/report/Tables.h"
 #include "compiler/report/Transfers.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +36,7 @@ void printZero(std::string &page, const Plan &plan, const Role &role) {
   const Table buckets = bucketTable(plan, role);
   if (buckets.rows().size() == 1)
     return;
-  page += "\nstate over " + plural(worldSize(plan).data, "data rank") + ", rank " + rankRanges(role) + "\n";
+  page += "\nstate over " + plural(plan::batchRanks(plan), "data rank") + ", rank " + rankRanges(role) + "\n";
   stateTable(plan, role).print(page);
   buckets.print(page);
 }

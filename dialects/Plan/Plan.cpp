@@ -81,13 +81,12 @@ LogicalResult RoutineOp::verify() {
 }
 
 void BufferOp::build(OpBuilder &builder, OperationState &state, StringRef name, MemorySpace space, int64_t bytes,
-                     Scope scope, Category category, FlatSymbolRefAttr holds, bool shard) {
+                     Scope scope, Category category, FlatSymbolRefAttr holds) {
   MLIRContext *context = builder.getContext();
   build(builder, state, BufferType::get(context), builder.getStringAttr(name),
         FlatSymbolRefAttr::get(context, stringifyMemorySpace(space)), builder.getI64IntegerAttr(bytes),
         ScopeAttr::get(context, scope), CategoryAttr::get(context, category), builder.getI64IntegerAttr(1), holds,
-        shard ? builder.getUnitAttr() : UnitAttr(), /*next=*/UnitAttr(), /*stays=*/UnitAttr(), IntegerAttr(),
-        DenseI64ArrayAttr(), DenseI64ArrayAttr());
+        /*next=*/UnitAttr(), /*stays=*/UnitAttr(), IntegerAttr(), DenseI64ArrayAttr(), DenseI64ArrayAttr());
 }
 
 LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -97,7 +96,7 @@ LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (slots < 1 || bytes < 0 || (slots > 1 && getScope() != Scope::Slot)) // buffer_c2
     return emitOpError() << "of scope " << stringifyScope(getScope()) << " has " << bytes << " bytes in " << slots
                          << " slots; only scope slot has several";
-  if (getVariableAttr() ? getScope() != Scope::Plan : getScope() == Scope::Plan || getShard()) // buffer_c3
+  if (getVariableAttr() ? getScope() != Scope::Plan : getScope() == Scope::Plan) // buffer_c3
     return emitOpError() << "of scope " << stringifyScope(getScope())
                          << (getVariableAttr() ? " names a variable" : " names no variable");
   const int64_t others = getSlotOffsets() ? int64_t(getSlotOffsets()->size()) : 0;

@@ -111,24 +111,23 @@ def Plan_BufferOp : Plan_RoleMember<"buffer", [DeclareOpInterfaceMethods<SymbolU
     **Constraints**
     - (buffer_c1) `arena` names a plan.arena of the role.
     - (buffer_c2) only scope `slot` has more than one slot; slots >= 1, bytes >= 0.
-    - (buffer_c3) exactly a buffer of scope `plan` names what it holds: a variable, or a bucket, which it holds whole or
-      as a `shard`.
+    - (buffer_c3) exactly a buffer of scope `plan` names what it holds: a variable or a bucket.
     - (buffer_c4) where there is an offset, each slot but the first has one of `slot_offsets`.
     - (buffer_c5) what is `next` lies in space nvme: what a step writes there is what the buffer of the same variable holds
       from the end of the step on, and the other way round.
     - (buffer_c6) what `stays` in device memory while other optimizer state leaves is of scope `plan` and category `optimizer`.
   }];
   let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$arena, I64Attr:$bytes, Plan_Scope:$scope,
-                       Plan_Category:$category, I64Attr:$slots, OptionalAttr<FlatSymbolRefAttr>:$variable, UnitAttr:$shard,
+                       Plan_Category:$category, I64Attr:$slots, OptionalAttr<FlatSymbolRefAttr>:$variable,
                        UnitAttr:$next, UnitAttr:$stays, OptionalAttr<I64Attr>:$offset,
                        OptionalAttr<DenseI64ArrayAttr>:$slot_offsets, OptionalAttr<DenseI64ArrayAttr>:$lives);
   let results = (outs Plan_Buffer:$buffer);
   let builders = [
     // Of one slot, without an offset, in the role's arena of a space.
     OpBuilder<(ins "::llvm::StringRef":$name, "MemorySpace":$space, "int64_t":$bytes, "Scope":$scope, "Category":$category,
-                   CArg<"::mlir::FlatSymbolRefAttr", "{}">:$holds, CArg<"bool", "false">:$shard)>];
+                   CArg<"::mlir::FlatSymbolRefAttr", "{}">:$holds)>];
   let assemblyFormat = [{
-    $name `in` $arena `bytes` $bytes `scope` $scope `category` $category `slots` $slots (`of` $variable^)? (`shard` $shard^)?
+    $name `in` $arena `bytes` $bytes `scope` $scope `category` $category `slots` $slots (`of` $variable^)?
     (`next` $next^)? (`stays` $stays^)? (`at` $offset^)? (`then` $slot_offsets^)? (`lives` $lives^)? attr-dict
   }];
 }

@@ -8,6 +8,10 @@
 #include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/checkpoint/ManifestChecks.h"
 #include "runtime/checkpoint/ManifestFields.h"
+#include "runtime/plan/format/PlanChecks.h"
+#include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <nlohmann/json.hpp>
 
@@ -44,54 +48,86 @@ Manifest::Kind kindOf(const ManifestFields &fields) {
   fields.refuse("kind", "is " + text + ", not parameter, optimizer, buffer or scalar");
 }
 
-Manifest::Piece pieceOf(const ManifestFields &piece) {
-  return {piece.text("file"), piece.text("tensor"), piece.number("begin"), piece.number("end")};
+Manifest::Piece pieceOf(const ManifestFields &piece, uint32_t rank) {
+  return {piece.text("file"), piece.text("tensor"), piece.number("begin"), piece.number("end"), rank};
 }
 
 /// Format 1: those of data-parallel rank 0, and where the others have values of their own, theirs.
 void readVersions1(const ManifestFields &fields, Manifest::Variable &variable) {
   for (const ManifestFields &piece : fields.list("pieces").elements())
-    variable.versions[0].push_back(pieceOf(piece));
+    variable.versions[0].push_back(pieceOf(piece, 0));
   if (!fields.has("other_data_ranks"))
     return;
-  variable.varies = {"data"};
   for (const ManifestFields &pieces : fields.list("other_data_ranks").elements()) {
+    const auto rank = uint32_t(variable.versions.size());
     variable.versions.emplace_back();
     for (const ManifestFields &piece : pieces.elements())
-      variable.versions.back().push_back(pieceOf(piece));
+      variable.versions.back().push_back(pieceOf(piece, rank));
   }
+  if (variable.versions.size() > 1)
+    variable.placement.add_axes()->set_varies(true); // along axis 0, data
 }
 
-/// The number of the version that a piece is of: of its rank's coordinates along the axes, the last one the fastest.
-uint64_t versionOf(const ManifestFields &piece, const Manifest::Variable &variable, const Manifest::Layout &layout) {
-  uint64_t version = 0;
-  for (const std::string &axis : variable.varies) {
-    const auto known = std::ranges::find(layout.axes, axis, &Manifest::Axis::name);
-    if (known == layout.axes.end())
-      piece.refuse("at", "says " + axis + ", which is no axis of the layout");
-    const uint64_t at = piece.object("at").number(axis.c_str());
-    if (at >= known->size)
-      piece.refuse("at", "is " + std::to_string(at) + " along " + axis + ", which has " + std::to_string(known->size) +
-                             " ranks");
-    version = version * known->size + at;
-  }
-  return version;
+uint32_t axisCalled(const ManifestFields &fields, const char *key, const std::string &name,
+                    const plan::proto::World &world) {
+  const auto known = std::ranges::find(world.axes(), name, &plan::proto::Axis::name);
+  if (known == world.axes().end())
+    fields.refuse(key, "says " + name + ", which is no axis of the layout");
+  return uint32_t(known - world.axes().begin());
 }
 
-void readVersions(const ManifestFields &fields, const Manifest::Layout &layout, Manifest::Variable &variable) {
-  if (fields.has("placement"))
-    for (const ManifestFields &axis : fields.list("placement").elements()) {
-      if (const std::string how = axis.text("how"); how != "varies")
-        axis.refuse("how", "is " + how + ", not varies");
-      variable.varies.push_back(axis.text("axis"));
+void readPlacement(const ManifestFields &fields, const plan::proto::World &world, plan::proto::Placement &placement) {
+  for (const ManifestFields &stated : fields.list("placement").elements()) {
+    plan::proto::AxisPlacement &axis = *placement.add_axes();
+    axis.set_axis(axisCalled(stated, "axis", stated.text("axis"), world));
+    const std::string how = stated.text("how");
+    if (how == "varies") {
+      axis.set_varies(true);
+    } else if (how == "shard") {
+      plan::proto::Shard &shard = *axis.mutable_shard();
+      shard.set_dimension(uint32_t(std::min<uint64_t>(stated.number("dimension"), UINT32_MAX)));
+      shard.set_repeat(stated.number("repeat"));
+      for (const ManifestFields &block : stated.list("blocks").elements()) {
+        plan::proto::Block &added = *shard.add_blocks();
+        added.set_offset(block.number("offset"));
+        added.set_stride(block.number("stride"));
+        added.set_size(block.number("size"));
+      }
+    } else {
+      stated.refuse("how", "is " + how + ", not varies or shard");
     }
+  }
+}
+
+/// The rank at a piece's coordinates along the axes of the variable's placement, at 0 along all others.
+uint32_t rankOf(const ManifestFields &piece, const Manifest::Variable &variable, const plan::proto::World &world) {
+  uint64_t rank = 0;
+  for (const plan::proto::AxisPlacement &along : variable.placement.axes()) {
+    const plan::proto::Axis &axis = world.axes(int(along.axis()));
+    const uint64_t at = piece.object("at").number(axis.name().c_str());
+    if (at >= axis.size())
+      piece.refuse("at", "is " + std::to_string(at) + " along " + axis.name() + ", which has " +
+                             std::to_string(axis.size()) + " ranks");
+    rank += at * plan::axisStride(world, along.axis());
+  }
+  return uint32_t(rank);
+}
+
+plan::Group versionsOf(const Manifest::Variable &variable, const plan::proto::World &world) {
+  return {world, plan::varyingAxes(world, variable.placement)};
+}
+
+void readVersions(const ManifestFields &fields, const plan::proto::World &world, Manifest::Variable &variable) {
+  if (fields.has("placement"))
+    readPlacement(fields, world, variable.placement);
   for (const ManifestFields &piece : fields.list("pieces").elements()) {
-    const uint64_t version = versionOf(piece, variable, layout);
+    const uint32_t rank = rankOf(piece, variable, world);
+    const uint64_t version = versionsOf(variable, world).coordinate(rank);
     if (version == variable.versions.size())
       variable.versions.emplace_back();
     else if (version + 1 != variable.versions.size())
       piece.refuse("at", "is out of order, or leaves out a rank");
-    variable.versions.back().push_back(pieceOf(piece));
+    variable.versions.back().push_back(pieceOf(piece, rank));
   }
 }
 
@@ -111,7 +147,7 @@ Manifest::Variable variableOf(const ManifestFields &fields, const Manifest::Layo
   if (format == 1)
     readVersions1(fields, variable);
   else
-    readVersions(fields, layout, variable);
+    readVersions(fields, layout.world, variable);
   return variable;
 }
 
@@ -122,15 +158,22 @@ void readHistory(const ManifestFields &fields, Manifest &manifest) {
     manifest.set.push_back({change.number("step"), change.text("key"), change.json("value")});
 }
 
+void addAxis(plan::proto::World &world, const std::string &name, uint64_t size) {
+  plan::proto::Axis &axis = *world.add_axes();
+  axis.set_name(name);
+  axis.set_size(uint32_t(std::min<uint64_t>(size, UINT32_MAX)));
+}
+
 void readContent(const ManifestFields &fields, uint64_t format, Manifest &manifest) {
   const ManifestFields layout = fields.object("layout");
   manifest.layout = {layout.number("ranks"), layout.number("data_parallel"), layout.number("stages"),
                      layout.number("zero")};
   if (format == 1)
-    manifest.layout.axes = {{"data", manifest.layout.dataParallel}};
+    addAxis(manifest.layout.world, "data", manifest.layout.dataParallel);
   else
     for (const ManifestFields &axis : layout.list("axes").elements())
-      manifest.layout.axes.push_back({axis.text("name"), axis.number("size")});
+      addAxis(manifest.layout.world, axis.text("name"), axis.number("size"));
+  plan::checkWorld(manifest.layout.world, "layout");
   for (const ManifestFields &variable : fields.list("variables").elements())
     manifest.variables.push_back(variableOf(variable, manifest.layout, format));
   for (const ManifestFields &file : fields.list("files").elements())
@@ -152,33 +195,43 @@ void requireSeal(std::string_view text, const std::string &digest) {
                 hexOf(sha256(std::as_bytes(std::span(content)))) + ", it says " + digest);
 }
 
-/// The coordinates of a version's ranks along the axes that it is of.
-Json coordinatesOf(uint64_t version, const Manifest::Variable &variable, const Manifest::Layout &layout) {
-  std::vector<std::pair<std::string, uint64_t>> at; // the fastest first
-  for (const std::string &axis : std::views::reverse(variable.varies)) {
-    const uint64_t size = std::ranges::find(layout.axes, axis, &Manifest::Axis::name)->size;
-    at.emplace_back(axis, version % size);
-    version /= size;
-  }
+/// Where ranks that have the piece stand along the axes of the variable's placement.
+Json coordinatesOf(const Manifest::Piece &piece, const Manifest::Variable &variable, const plan::proto::World &world) {
   Json coordinates = Json::object();
-  for (const auto &[axis, coordinate] : std::views::reverse(at))
-    coordinates[axis] = coordinate;
+  for (const plan::proto::AxisPlacement &along : variable.placement.axes()) {
+    const uint64_t at = plan::axisCoordinate(world, along.axis(), piece.rank);
+    coordinates[world.axes(int(along.axis())).name()] = along.has_shard() ? at - at % along.shard().repeat() : at;
+  }
   return coordinates;
 }
 
-Json piecesOf(const Manifest::Variable &variable, const Manifest::Layout &layout) {
+Json piecesOf(const Manifest::Variable &variable, const plan::proto::World &world) {
   Json list = Json::array();
-  for (size_t version = 0; version < variable.versions.size(); ++version)
-    for (const Manifest::Piece &piece : variable.versions[version]) {
+  for (const std::vector<Manifest::Piece> &pieces : variable.versions)
+    for (const Manifest::Piece &piece : pieces) {
       Json &json = list.emplace_back(Json::object());
-      if (!variable.varies.empty())
-        json["at"] = coordinatesOf(version, variable, layout);
+      if (variable.placement.axes_size() > 0)
+        json["at"] = coordinatesOf(piece, variable, world);
       json.update({{"file", piece.file}, {"tensor", piece.tensor}, {"begin", piece.begin}, {"end", piece.end}});
     }
   return list;
 }
 
-Json jsonOf(const Manifest::Variable &variable, const Manifest::Layout &layout) {
+Json placementOf(const Manifest::Variable &variable, const plan::proto::World &world) {
+  Json list = Json::array();
+  for (const plan::proto::AxisPlacement &along : variable.placement.axes()) {
+    Json &json = list.emplace_back(
+        Json{{"axis", world.axes(int(along.axis())).name()}, {"how", along.has_shard() ? "shard" : "varies"}});
+    if (!along.has_shard())
+      continue;
+    json.update({{"dimension", along.shard().dimension()}, {"repeat", along.shard().repeat()}});
+    for (const plan::proto::Block &block : along.shard().blocks())
+      json["blocks"].push_back({{"offset", block.offset()}, {"stride", block.stride()}, {"size", block.size()}});
+  }
+  return list;
+}
+
+Json jsonOf(const Manifest::Variable &variable, const plan::proto::World &world) {
   Json json = {{"name", variable.name}};
   for (const auto &[kind, name] : kindNames)
     if (variable.kind == kind)
@@ -193,9 +246,9 @@ Json jsonOf(const Manifest::Variable &variable, const Manifest::Layout &layout) 
     json["persistent"] = variable.persistent;
   json["dtype"] = variable.dtype;
   json["shape"] = variable.shape;
-  for (const std::string &axis : variable.varies)
-    json["placement"].push_back({{"axis", axis}, {"how", "varies"}});
-  json["pieces"] = piecesOf(variable, layout);
+  if (variable.placement.axes_size() > 0)
+    json["placement"] = placementOf(variable, world);
+  json["pieces"] = piecesOf(variable, world);
   return json;
 }
 
@@ -209,6 +262,12 @@ const Manifest::Variable *Manifest::find(std::string_view name) const {
 }
 
 uint64_t elementsOf(const Manifest::Variable &variable) { return uint64_t(elementCount(variable.shape)); }
+
+std::string nameOfPart(const std::string &variable, const plan::proto::World &world,
+                       const plan::proto::Placement &placement, uint32_t rank) {
+  return plan::partsOf(world, placement) == 1 ? variable
+                                              : variable + "#" + std::to_string(plan::partOf(world, placement, rank));
+}
 
 Manifest parseManifest(std::string_view text) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -277,12 +336,12 @@ std::string manifestText(const Manifest &manifest) {
                     {"stages", layout.stages},
                     {"zero", layout.zero},
                     {"axes", Json::array()}};
-  for (const Manifest::Axis &axis : layout.axes)
-    json["layout"]["axes"].push_back({{"name", axis.name}, {"size", axis.size}});
+  for (const plan::proto::Axis &axis : layout.world.axes())
+    json["layout"]["axes"].push_back({{"name", axis.name()}, {"size", axis.size()}});
   for (const char *list : {"variables", "files"})
     json[list] = Json::array();
   for (const Manifest::Variable &variable : manifest.variables)
-    json["variables"].push_back(jsonOf(variable, layout));
+    json["variables"].push_back(jsonOf(variable, layout.world));
   for (const Manifest::File &file : manifest.files)
     json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
   std::string content = json.dump(1, ' ', false, Json::error_handler_t::replace);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/Shape.h"
+#include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
 #include <string>
@@ -16,13 +17,15 @@
 namespace ds::runtime {
 
 struct Manifest {
-  static constexpr uint64_t formatVersion = 2; ///< the newest that is read, and the one that is written
+  static constexpr uint64_t formatVersion = 3; ///< the newest that is read, and the one that is written
 
-  /// Elements [begin, end) of the flattened variable are the tensor `tensor` of `file`: one-dimensional, or in the
-  /// variable's shape where it is all of them.
+  /// Elements [begin, end) of what a rank has of the variable, laid flat, are the tensor `tensor` of `file`:
+  /// one-dimensional, or in its shape where it is all of them. Where shards cut the variable or it varies, `rank` says
+  /// which part and version that is: it is one of those in the layout that had them.
   struct Piece {
     std::string file, tensor;
     uint64_t begin = 0, end = 0;
+    uint32_t rank = 0;
   };
 
   enum class Kind : uint8_t {
@@ -40,9 +43,9 @@ struct Manifest {
     bool persistent = true;                ///< whether a buffer belongs into exported weights
     std::string dtype = {};                ///< as safetensors name it: "F32"
     Shape shape = {};
-    std::vector<std::string> varies = {}; ///< axes along which each rank has its own values: running statistics
-    /// The pieces of each version, in the order of the ranks' coordinates along those axes: one where it does not vary.
-    /// They stand in order and cover all elements once.
+    plan::proto::Placement placement = {}; ///< shards, and axes along which ranks have values of their own
+    /// The pieces of each version (runtime/plan/world/Placement.h). They stand in order, part by part, and cover all
+    /// elements once.
     std::vector<std::vector<Piece>> versions = {{}};
   };
 
@@ -58,14 +61,9 @@ struct Manifest {
     std::string key, value; ///< the value as JSON
   };
 
-  struct Axis {
-    std::string name;
-    uint64_t size = 1;
-  };
-
   struct Layout {
     uint64_t ranks = 1, dataParallel = 1, stages = 1, zero = 0;
-    std::vector<Axis> axes = {}; ///< of the mesh; of format 1, which knew no other, "data" alone
+    plan::proto::World world = {}; ///< the ranks' mesh; of format 1, which knew no other axis, "data" alone
   };
 
   struct File {
@@ -96,6 +94,11 @@ struct Manifest {
 
 /// Elements of a variable.
 uint64_t elementsOf(const Manifest::Variable &variable);
+
+/// What files call a rank's part of a variable: by its name, with "#1" for part 1 of several. Where a tensor is not all
+/// of that, "@7" follows if it begins at element 7.
+std::string nameOfPart(const std::string &variable, const plan::proto::World &world,
+                       const plan::proto::Placement &placement, uint32_t rank);
 
 /// Parses and checks everything that can be checked without the other files: types, names of files within the folder,
 /// pieces that cover every variable once, and that nobody edited it. Throws ds::Error, one sentence, without the path.

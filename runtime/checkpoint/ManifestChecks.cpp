@@ -5,8 +5,11 @@
 #include "core/Shape.h"
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/data/SafetensorsFile.h"
+#include "runtime/plan/format/PlanChecks.h"
+#include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Mesh.h"
+#include "runtime/plan/world/Placement.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -39,25 +42,37 @@ void checkFiles(const Manifest &manifest, std::set<std::string> &names) {
   }
 }
 
+/// Those of a version, part by part: the elements of each part from the first to the last.
 void checkPieces(const Manifest::Variable &variable, const std::vector<Manifest::Piece> &pieces,
-                 const std::set<std::string> &files) {
-  const uint64_t elements = elementsOf(variable);
-  uint64_t next = 0;
+                 const plan::proto::World &world, const std::set<std::string> &files) {
+  const auto ofPart = uint64_t(elementCount(plan::pieceShape(variable.placement, variable.shape)));
+  uint64_t next = 0; // element of all parts, one behind the other
   for (const Manifest::Piece &piece : pieces) {
+    const uint64_t before = plan::partOf(world, variable.placement, piece.rank) * ofPart;
     if (!files.contains(piece.file))
       throw Error("variable " + variable.name + " lies in " + piece.file + ", which is not among its files");
-    if (piece.begin != next || piece.end <= piece.begin)
+    if (before + piece.begin != next || piece.end <= piece.begin || piece.end > ofPart)
       throw Error("the pieces of variable " + variable.name + " do not follow each other: elements " +
-                  std::to_string(piece.begin) + " to " + std::to_string(piece.end) + " come where " +
+                  std::to_string(before + piece.begin) + " to " + std::to_string(before + piece.end) + " come where " +
                   std::to_string(next) + " is next");
-    if (piece.tensor != variable.name && piece.tensor != variable.name + "@" + std::to_string(piece.begin))
+    const std::string name = nameOfPart(variable.name, world, variable.placement, piece.rank);
+    if (piece.tensor != name && piece.tensor != name + "@" + std::to_string(piece.begin))
       throw Error("variable " + variable.name + " lies in tensor " + piece.tensor + " from element " +
                   std::to_string(piece.begin) + " on, whose name is another's: the pieces of two were exchanged");
-    next = piece.end;
+    next = before + piece.end;
   }
-  if (next != elements)
+  if (next != elementsOf(variable))
     throw Error("the pieces of variable " + variable.name + " have " + std::to_string(next) + " elements, but shape " +
-                toString(variable.shape) + " has " + std::to_string(elements));
+                toString(variable.shape) + " has " + std::to_string(elementsOf(variable)));
+}
+
+/// The names of the axes that a variable varies along.
+std::string variesAlong(const Manifest::Variable &variable, const plan::proto::World &world) {
+  std::string names;
+  for (const plan::proto::AxisPlacement &along : variable.placement.axes())
+    if (along.varies())
+      names += (names.empty() ? "" : " and ") + world.axes(int(along.axis())).name();
+  return names;
 }
 
 void checkVariable(const Manifest::Variable &variable, const Manifest &manifest, const std::set<std::string> &files) {
@@ -65,14 +80,14 @@ void checkVariable(const Manifest::Variable &variable, const Manifest &manifest,
     throw Error("variable " + variable.name + " has dtype '" + variable.dtype + "', which is not known");
   if (!checkedElementCount(variable.shape))
     throw Error("variable " + variable.name + " has shape " + toString(variable.shape) + ", which is too large");
+  const plan::proto::World &world = manifest.layout.world;
+  plan::checkPlacement(world, variable.placement, variable.shape, "variable " + variable.name + ", placement");
   for (const std::vector<Manifest::Piece> &pieces : variable.versions)
-    checkPieces(variable, pieces, files);
-  uint64_t versions = 1;
-  for (const Manifest::Axis &axis : manifest.layout.axes)
-    versions *= std::ranges::count(variable.varies, axis.name) > 0 ? axis.size : 1;
+    checkPieces(variable, pieces, world, files);
+  const uint64_t versions = plan::Group(world, plan::varyingAxes(world, variable.placement)).size();
   if (variable.versions.size() != versions && elementsOf(variable) > 0) // of nothing there are no pieces
     throw Error("variable " + variable.name + " has values of " + std::to_string(variable.versions.size()) +
-                " ranks, but along " + variable.varies.front() + " the layout has " + std::to_string(versions));
+                " ranks, but along " + variesAlong(variable, world) + " the layout has " + std::to_string(versions));
 }
 
 } // namespace

@@ -11,6 +11,7 @@
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -25,18 +26,17 @@ Manifest::File writeRankFile(const std::string &folder, uint32_t rank, const pla
   std::vector<TensorToWrite> tensors;
   for (const HeldPart &part : parts) {
     const plan::proto::Variable &variable = plan.variables(int(part.variable));
-    const std::string name = tensorName(plan, part);
     const auto dtype = DType(variable.dtype());
-    tensors.push_back(
-        {name, dtype,
-         name == variable.name() ? Shape(variable.shape().begin(), variable.shape().end()) : Shape{int64_t(part.count)},
-         [&next, bytes = part.count * uint64_t(byteSize(dtype))](const auto &sink) {
-           for (uint64_t given = 0; given < bytes;) {
-             const std::span<const std::byte> piece = next(bytes - given);
-             sink(piece);
-             given += piece.size();
-           }
-         }});
+    const Shape piece = plan::pieceShape(variable.placement(), Shape(variable.shape().begin(), variable.shape().end()));
+    tensors.push_back({tensorName(plan, rank, part), dtype,
+                       isWholePiece(plan, part) ? piece : Shape{int64_t(part.count)},
+                       [&next, bytes = part.count * uint64_t(byteSize(dtype))](const auto &sink) {
+                         for (uint64_t given = 0; given < bytes;) {
+                           const std::span<const std::byte> piece = next(bytes - given);
+                           sink(piece);
+                           given += piece.size();
+                         }
+                       }});
   }
   const std::string name = rankFileName(rank);
   Sha256 digest;

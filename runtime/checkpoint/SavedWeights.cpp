@@ -7,6 +7,7 @@
 #include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/checkpoint/FileDamage.h"
 #include "runtime/checkpoint/Manifest.h"
+#include "runtime/checkpoint/StoredRuns.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/data/SafetensorsWriter.h"
 
@@ -64,13 +65,14 @@ void SavedWeights::openCheckpoint() {
       throw Error(*found + "; name another checkpoint");
   for (const Manifest::Variable &variable : manifest.variables)
     if (variable.kind == Manifest::Kind::Parameter || (variable.kind == Manifest::Kind::Buffer && variable.persistent))
-      add(variable);
+      add(manifest, variable);
 }
 
-void SavedWeights::add(const Manifest::Variable &variable) {
+void SavedWeights::add(const Manifest &manifest, const Manifest::Variable &variable) {
   const uint64_t elementBytes = safetensorsElementBytes(variable.dtype);
   std::vector<Piece> &pieces = pieces_[variable.name];
-  for (const Manifest::Piece &piece : variable.versions[0]) {
+  for (const StoredRun &run : storedRuns(manifest, variable, 0)) {
+    const Manifest::Piece &piece = *run.piece;
     const SafetensorsFile &file = open((std::filesystem::path(path_) / piece.file).string());
     const SafetensorsFile::Tensor *tensor = file.find(piece.tensor);
     const uint64_t bytes = (piece.end - piece.begin) * elementBytes;
@@ -78,7 +80,7 @@ void SavedWeights::add(const Manifest::Variable &variable) {
       throw Error(file.path() + " does not hold " + piece.tensor + " as " + variable.dtype + " of " +
                   std::to_string(bytes) +
                   " bytes, as its manifest says; ds-run checkpoint verify tells what is damaged");
-    pieces.push_back({&file, tensor->offset, bytes});
+    pieces.push_back({&file, tensor->offset + run.first * elementBytes, (run.end - run.begin) * elementBytes});
   }
   tensors_.push_back({variable.name, variable.aliases, variable.dtype, variable.shape});
 }

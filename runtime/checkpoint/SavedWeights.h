@@ -45,7 +45,7 @@ private:
 
   void openCheckpoint();
   void openFile();
-  void add(const Manifest::Variable &variable);
+  void add(const Manifest &manifest, const Manifest::Variable &variable);
   const SafetensorsFile &open(const std::string &path);
 
   std::string path_;

@@ -29,10 +29,6 @@ namespace {
 using plan::proto::Operand;
 using plan::proto::Variable;
 
-bool isWhole(const plan::proto::Plan &plan, const HeldPart &part) {
-  return part.first == 0 && part.count == plan::elementsOf(plan.variables(int(part.variable)));
-}
-
 /// Buffers whose first use in a step is a command that writes all of it without reading it: metrics.
 std::set<uint32_t> madeAnew(const plan::proto::Role &role, const plan::proto::Program &step) {
   std::set<uint32_t> seen, anew;
@@ -82,7 +78,8 @@ Manifest::Variable describe(const plan::proto::Plan &plan, uint32_t index) {
   const Variable &variable = plan.variables(int(index));
   Manifest::Variable described{.name = variable.name(),
                                .dtype = safetensorsName(DType(variable.dtype())),
-                               .shape = {variable.shape().begin(), variable.shape().end()}};
+                               .shape = {variable.shape().begin(), variable.shape().end()},
+                               .placement = variable.placement()};
   if (variable.kind() == Variable::BUFFER) {
     described.kind = Manifest::Kind::Buffer;
     described.persistent = variable.persistent();
@@ -104,23 +101,22 @@ public:
   explicit Sharing(const plan::proto::Plan &plan) : plan_(plan), written_(plan::worldSize(plan)) {
     shares_.parts.resize(written_.size());
     for (uint32_t rank = 0; rank < written_.size(); ++rank)
-      for (const HeldPart &part : heldParts(plan, rank)) {
-        const uint64_t version = plan::versionOf(plan, plan.variables(int(part.variable)), rank);
-        holders_[{part.variable, version, part.first, part.count}].push_back({rank, part});
+      for (const HeldPart &part : heldOfPieces(plan, rank)) {
+        const Variable &variable = plan.variables(int(part.variable));
+        held_[{part.variable, plan::versionOf(plan, variable, rank),
+               plan::partOf(plan.world(), variable.placement(), rank)}]
+            .push_back({rank, part});
       }
   }
 
   StateShares share() {
     for (const uint32_t index : stateVariables(plan_)) {
+      const Variable &variable = plan_.variables(int(index));
       Manifest::Variable &described = shares_.variables.emplace_back(describe(plan_, index));
-      const plan::AxisSet varying = plan::varyingAxes(plan_.world(), plan_.variables(int(index)).placement());
-      for (int axis = 0; axis < plan_.world().axes_size(); ++axis)
-        if (varying.contains(uint32_t(axis)))
-          described.varies.push_back(plan_.world().axes(axis).name());
-      const std::vector<Coverings> &versions = coveringsOf(varying);
-      described.versions.clear();
-      for (uint64_t version = 0; version < versions.size(); ++version)
-        described.versions.push_back(assign(index, version, versions[version][index]));
+      described.versions.resize(plan::versionsOf(plan_, variable));
+      for (uint64_t version = 0; version < described.versions.size(); ++version)
+        for (uint64_t part = 0; part < plan::partsOf(plan_.world(), variable.placement()); ++part)
+          assign(held_[{index, version, part}], variable, described.versions[version]);
     }
     for (uint32_t rank = 0; rank < shares_.parts.size(); ++rank)
       shares_.parts[rank] = inOrderOfWrites(plan_, rank, std::move(shares_.parts[rank]));
@@ -128,45 +124,30 @@ public:
   }
 
 private:
-  using Coverings = std::vector<std::vector<RankPart>>; // by variable
-
-  /// By version of variables that vary along the axes: what the ranks that have it hold between them.
-  const std::vector<Coverings> &coveringsOf(plan::AxisSet axes) {
-    const auto [known, isNew] = coverings_.try_emplace(axes);
-    if (isNew) {
-      const plan::Group group(plan_.world(), axes);
-      std::vector<std::vector<uint32_t>> ranks(group.size());
-      for (uint32_t rank = 0; rank < written_.size(); ++rank)
-        ranks[group.coordinate(rank)].push_back(rank);
-      for (const std::vector<uint32_t> &alike : ranks)
-        known->second.push_back(coverings(plan_, alike));
-    }
-    return known->second;
-  }
-
-  std::vector<Manifest::Piece> assign(uint32_t index, uint64_t version, const std::vector<RankPart> &covering) {
-    const Variable &variable = plan_.variables(int(index));
-    if (coveredElements(covering) < plan::elementsOf(variable))
+  /// Adds the pieces of what `held` holds between them: one version of one part of the variable.
+  void assign(const std::vector<RankPart> &held, const Variable &variable, std::vector<Manifest::Piece> &pieces) {
+    const auto elementBytes = uint64_t(byteSize(DType(variable.dtype())));
+    const std::vector<RankPart> all = covering(held, elementBytes);
+    if (coveredElements(all) < plan::pieceElements(variable))
       throw Error("variable " + variable.name() + " cannot be saved: no buffer of the plan holds " +
-                  (covering.empty() ? "it" : "all of it"));
-    std::vector<Manifest::Piece> pieces;
-    for (RankPart part : covering) {
-      const auto holders = holders_.find({index, version, part.part.first, part.part.count});
-      if (holders != holders_.end())
-        part = *std::ranges::min_element(holders->second, {}, [&](const RankPart &one) { return written_[one.rank]; });
-      written_[part.rank] += part.part.count * uint64_t(byteSize(DType(variable.dtype())));
+                  (all.empty() ? "it" : "all of it"));
+    std::map<std::pair<uint64_t, uint64_t>, std::vector<const RankPart *>> holders; // by first element and count
+    for (const RankPart &one : held)
+      holders[{one.part.first, one.part.count}].push_back(&one);
+    for (RankPart part : all) {
+      if (const auto found = holders.find({part.part.first, part.part.count}); found != holders.end())
+        part = **std::ranges::min_element(found->second, {}, [&](const RankPart *one) { return written_[one->rank]; });
+      written_[part.rank] += part.part.count * elementBytes;
       shares_.parts[part.rank].push_back(part.part);
-      pieces.push_back(
-          {rankFileName(part.rank), tensorName(plan_, part.part), part.part.first, part.part.first + part.part.count});
+      pieces.push_back({rankFileName(part.rank), tensorName(plan_, part.rank, part.part), part.part.first,
+                        part.part.first + part.part.count, part.rank});
     }
-    return pieces;
   }
 
   const plan::proto::Plan &plan_;
   std::vector<uint64_t> written_; // bytes, by rank
-  std::map<plan::AxisSet, std::vector<Coverings>> coverings_;
-  std::map<std::tuple<uint32_t, uint64_t, uint64_t, uint64_t>, std::vector<RankPart>>
-      holders_; // of a version's elements
+  /// By variable, version and part: who holds what of it, counted in the piece.
+  std::map<std::tuple<uint32_t, uint64_t, uint64_t>, std::vector<RankPart>> held_;
   StateShares shares_;
 };
 
@@ -188,9 +169,14 @@ std::vector<uint32_t> stateVariables(const plan::proto::Plan &plan) {
 
 StateShares shareState(const plan::proto::Plan &plan) { return Sharing(plan).share(); }
 
-std::string tensorName(const plan::proto::Plan &plan, const HeldPart &part) {
-  const std::string &name = plan.variables(int(part.variable)).name();
-  return isWhole(plan, part) ? name : name + "@" + std::to_string(part.first);
+bool isWholePiece(const plan::proto::Plan &plan, const HeldPart &part) {
+  return part.first == 0 && part.count == plan::pieceElements(plan.variables(int(part.variable)));
+}
+
+std::string tensorName(const plan::proto::Plan &plan, uint32_t rank, const HeldPart &part) {
+  const Variable &variable = plan.variables(int(part.variable));
+  return nameOfPart(variable.name(), plan.world(), variable.placement(), rank) +
+         (isWholePiece(plan, part) ? "" : "@" + std::to_string(part.first));
 }
 
 } // namespace ds::runtime

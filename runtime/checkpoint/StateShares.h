@@ -17,17 +17,19 @@ std::vector<uint32_t> stateVariables(const plan::proto::Plan &plan);
 
 /// The same for all processes, since it follows from the plan alone.
 struct StateShares {
-  std::vector<std::vector<HeldPart>> parts;  ///< by rank, in the order in which a step writes them (StateGate.h)
+  /// By rank, in the order in which a step writes them (StateGate.h), counted in the rank's pieces.
+  std::vector<std::vector<HeldPart>> parts;
   std::vector<Manifest::Variable> variables; ///< where each lies then, in the plan's order
 };
 
 /// Each element of each version is written once: what several ranks hold by the one of them that has the least to write
-/// so far. Throws ds::Error for state that the ranks do not hold between
-/// them.
+/// so far. Throws ds::Error for state that the ranks do not hold between them.
 StateShares shareState(const plan::proto::Plan &plan);
 
-/// What a part is called in its rank's file: the variable's name, with "@7" where it begins at element 7 and is not
-/// all.
-std::string tensorName(const plan::proto::Plan &plan, const HeldPart &part);
+/// Whether a part, counted in its rank's piece, is all of that.
+bool isWholePiece(const plan::proto::Plan &plan, const HeldPart &part);
+
+/// What such a part is called in its rank's file (Manifest.h).
+std::string tensorName(const plan::proto::Plan &plan, uint32_t rank, const HeldPart &part);
 
 } // namespace ds::runtime

@@ -7,6 +7,7 @@
 #include "runtime/checkpoint/FileDamage.h"
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/checkpoint/StateShares.h"
+#include "runtime/checkpoint/StoredRuns.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/HeldParts.h"
@@ -25,26 +26,17 @@
 #include <vector>
 
 namespace ds::runtime {
-namespace {
-
-/// Of a version; those of the first where the checkpoint has no such version.
-std::span<const Manifest::Piece> piecesOf(const Manifest::Variable &variable, uint64_t version) {
-  return variable.versions[version < variable.versions.size() ? version : 0];
-}
-
-} // namespace
-
 StoredState::StoredState(std::string folder, const Manifest &manifest, const plan::proto::Plan &plan,
                          std::span<const uint32_t> ranks)
     : folder_(std::move(folder)), plan_(plan) {
   const ByName byName = byPlanNames(manifest);
   requireSameVariables(byName);
   for (const uint32_t rank : ranks)
-    for (const HeldPart &part : heldParts(plan, rank)) {
+    for (const HeldPart &part : heldOfPieces(plan, rank)) {
       const plan::proto::Variable &variable = plan.variables(int(part.variable));
-      const uint64_t version = plan::versionOf(plan, variable, rank);
       if (const auto found = byName.find(variable.name()); found != byName.end())
-        add(manifest, part.variable, version, piecesOf(*found->second, version), part.first, part.count);
+        add(manifest, *found->second, part.variable, plan::versionOf(plan, variable, rank),
+            plan::wholeElements(plan, variable, rank, part.first, part.count));
     }
 }
 
@@ -90,24 +82,32 @@ void StoredState::requireSameVariables(const ByName &stored) const {
                   (variable->kind == Manifest::Kind::Optimizer ? newState : ""));
 }
 
-/// What of the pieces lies within elements [first, first + count), unless it is there already.
-void StoredState::add(const Manifest &manifest, uint32_t variable, uint64_t version,
-                      std::span<const Manifest::Piece> pieces, uint64_t first, uint64_t count) {
-  std::vector<StoredVariables::Piece> &stored = variables_.pieces[{variable, version}];
-  const auto elementBytes = uint64_t(byteSize(DType(plan_.variables(int(variable)).dtype())));
-  for (const Manifest::Piece &piece : pieces) {
-    if (piece.end <= first || piece.begin >= first + count)
+/// What is stored of the wanted elements of a version, unless it is there already. Where the checkpoint has no such
+/// version, of its first.
+void StoredState::add(const Manifest &manifest, const Manifest::Variable &there, uint32_t variable, uint64_t version,
+                      std::vector<plan::Run> wanted) {
+  using Piece = StoredVariables::Piece;
+  std::ranges::sort(wanted, {}, &plan::Run::first);
+  std::vector<Piece> &known = variables_.pieces[{variable, version}], added;
+  const uint64_t elementBytes = safetensorsElementBytes(there.dtype);
+  auto next = wanted.begin();
+  for (const StoredRun &run : storedRuns(manifest, there, version < there.versions.size() ? version : 0)) {
+    while (next != wanted.end() && next->first + next->count <= run.begin)
+      ++next;
+    if (next == wanted.end())
+      break;
+    if (next->first >= run.end || std::ranges::binary_search(known, run.begin, {}, &Piece::begin))
       continue;
-    const auto at = std::ranges::lower_bound(stored, piece.begin, {}, &StoredVariables::Piece::begin);
-    if (at != stored.end() && at->begin == piece.begin)
-      continue;
-    const SafetensorsFile &file = open(manifest, piece.file);
-    const SafetensorsFile::Tensor *tensor = file.find(piece.tensor);
-    if (tensor == nullptr || tensor->bytes != (piece.end - piece.begin) * elementBytes)
-      throw Error(file.path() + " has no tensor " + piece.tensor + " of " + std::to_string(piece.end - piece.begin) +
+    const SafetensorsFile &file = open(manifest, run.piece->file);
+    const SafetensorsFile::Tensor *tensor = file.find(run.piece->tensor);
+    const uint64_t elements = run.piece->end - run.piece->begin;
+    if (tensor == nullptr || tensor->bytes != elements * elementBytes)
+      throw Error(file.path() + " has no tensor " + run.piece->tensor + " of " + std::to_string(elements) +
                   " elements, which its checkpoint's manifest names");
-    stored.insert(at, {&file.file(), tensor->offset, piece.begin, piece.end});
+    added.push_back({&file.file(), tensor->offset + run.first * elementBytes, run.begin, run.end});
   }
+  const auto behind = known.insert(known.end(), added.begin(), added.end());
+  std::ranges::inplace_merge(known, behind, {}, &Piece::begin);
 }
 
 const SafetensorsFile &StoredState::open(const Manifest &manifest, const std::string &name) {

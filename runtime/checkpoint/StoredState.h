@@ -5,11 +5,13 @@
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/executor/VariableSources.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/world/Placement.h"
 
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace ds::runtime {
 
@@ -29,8 +31,8 @@ private:
 
   ByName byPlanNames(const Manifest &manifest) const;
   void requireSameVariables(const ByName &stored) const;
-  void add(const Manifest &manifest, uint32_t variable, uint64_t version, std::span<const Manifest::Piece> pieces,
-           uint64_t first, uint64_t count);
+  void add(const Manifest &manifest, const Manifest::Variable &there, uint32_t variable, uint64_t version,
+           std::vector<plan::Run> wanted);
   const SafetensorsFile &open(const Manifest &manifest, const std::string &name);
 
   const std::string folder_;

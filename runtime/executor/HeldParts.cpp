@@ -11,23 +11,49 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace ds::runtime {
 
-std::vector<HeldPart> heldParts(const plan::proto::Plan &plan, uint32_t rank) {
+std::vector<HeldPart> heldOfPieces(const plan::proto::Plan &plan, uint32_t rank) {
   std::vector<HeldPart> parts;
   const plan::proto::Role &role = plan::roleOfRank(plan, rank);
   for (int i = 0; i < role.buffers_size(); ++i)
-    for (const plan::Held &held : plan::heldIn(plan, role.buffers(i), rank)) {
-      const plan::proto::Variable &variable = plan.variables(int(held.variable));
-      uint64_t byte = held.byte;
-      for (const plan::Run &run : plan::wholeElements(plan, variable, rank, held.first, held.count)) {
-        parts.push_back({held.variable, run.first, run.count, uint32_t(i), byte});
-        byte += run.count * uint64_t(byteSize(DType(variable.dtype())));
-      }
-    }
+    for (const plan::Held &held : plan::heldIn(plan, role.buffers(i), rank))
+      parts.push_back({held.variable, held.first, held.count, uint32_t(i), held.byte});
   return parts;
+}
+
+std::vector<HeldPart> heldParts(const plan::proto::Plan &plan, uint32_t rank) {
+  std::vector<HeldPart> parts;
+  for (HeldPart part : heldOfPieces(plan, rank)) {
+    const plan::proto::Variable &variable = plan.variables(int(part.variable));
+    for (const plan::Run &run : plan::wholeElements(plan, variable, rank, part.first, part.count)) {
+      parts.push_back({part.variable, run.first, run.count, part.buffer, part.byteOffset});
+      part.byteOffset += run.count * uint64_t(byteSize(DType(variable.dtype())));
+    }
+  }
+  return parts;
+}
+
+std::vector<RankPart> covering(std::vector<RankPart> parts, uint64_t elementBytes) {
+  std::ranges::stable_sort(parts, {}, [](const RankPart &one) { return one.part.first; });
+  std::vector<RankPart> covering;
+  uint64_t next = 0;
+  for (RankPart candidate : parts) {
+    HeldPart &part = candidate.part;
+    if (part.first > next)
+      break; // nobody holds what comes next
+    if (part.first + part.count <= next)
+      continue;
+    part.byteOffset += (next - part.first) * elementBytes;
+    part.count -= next - part.first;
+    part.first = next;
+    next += part.count;
+    covering.push_back(candidate);
+  }
+  return covering;
 }
 
 std::vector<std::vector<RankPart>> coverings(const plan::proto::Plan &plan, std::span<const uint32_t> ranks) {
@@ -35,27 +61,9 @@ std::vector<std::vector<RankPart>> coverings(const plan::proto::Plan &plan, std:
   for (uint32_t rank : ranks)
     for (const HeldPart &part : heldParts(plan, rank))
       held[part.variable].push_back({rank, part});
-  for (size_t variable = 0; variable < held.size(); ++variable) {
-    const auto elementBytes = uint64_t(byteSize(DType(plan.variables(int(variable)).dtype())));
-    std::vector<RankPart> &parts = held[variable];
-    std::stable_sort(parts.begin(), parts.end(),
-                     [](const auto &a, const auto &b) { return a.part.first < b.part.first; });
-    std::vector<RankPart> covering;
-    uint64_t next = 0;
-    for (RankPart candidate : parts) {
-      HeldPart &part = candidate.part;
-      if (part.first > next)
-        break; // nobody holds what comes next
-      if (part.first + part.count <= next)
-        continue;
-      part.byteOffset += (next - part.first) * elementBytes;
-      part.count -= next - part.first;
-      part.first = next;
-      next += part.count;
-      covering.push_back(candidate);
-    }
-    parts = covering;
-  }
+  for (size_t variable = 0; variable < held.size(); ++variable)
+    held[variable] =
+        covering(std::move(held[variable]), uint64_t(byteSize(DType(plan.variables(int(variable)).dtype()))));
   return held;
 }
 

@@ -11,7 +11,8 @@
 
 namespace ds::runtime {
 
-/// Elements [first, first + count) of a whole variable lie in a PLAN buffer from `byteOffset` on.
+/// Elements [first, first + count) of a variable lie in a PLAN buffer from `byteOffset` on. They are counted in the
+/// whole variable, or, where a function says so, in the rank's piece of it (runtime/plan/world/Placement.h).
 struct HeldPart {
   uint32_t variable;
   uint64_t first, count;
@@ -25,9 +26,15 @@ struct RankPart {
   HeldPart part;
 };
 
-/// Returns all that a rank holds, in the order of its buffers and, within one, of addresses
-/// (runtime/plan/world/Placement.h).
+/// Returns all that a rank holds, in the order of its buffers and, within one, of addresses.
 std::vector<HeldPart> heldParts(const plan::proto::Plan &plan, uint32_t rank);
+
+/// As heldParts, counted in the rank's pieces: a piece may be many elements here and there of the whole.
+std::vector<HeldPart> heldOfPieces(const plan::proto::Plan &plan, uint32_t rank);
+
+/// Returns elements in order and once: as many from the beginning on as the parts have, from the first of them where
+/// several have the same.
+std::vector<RankPart> covering(std::vector<RankPart> parts, uint64_t elementBytes);
 
 /// For each variable, its elements in order and once: as many from the beginning on as the ranks hold between them,
 /// from the lower rank where several hold the same.

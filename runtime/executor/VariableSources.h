@@ -26,7 +26,7 @@ struct StoredVariables {
     uint64_t offset;
     uint64_t begin, end;
   };
-  /// By variable and version (runtime/plan/world/Placement.h); ascending, and at least what this process's ranks hold.
+  /// By variable and version (runtime/plan/world/Placement.h), ascending: at least what this process's ranks hold.
   std::map<std::pair<uint32_t, uint64_t>, std::vector<Piece>> pieces;
 
   bool has(uint32_t variable) const {

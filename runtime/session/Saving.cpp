@@ -89,8 +89,7 @@ void Saving::describeRun(const std::string &planPath) {
   beginning_.layout = {.ranks = plan::worldSize(plan_),
                        .dataParallel = plan::batchRanks(plan_),
                        .stages = std::max<uint64_t>(1, uint64_t(plan_.pipeline().stages_size()))};
-  for (const plan::proto::Axis &axis : plan_.world().axes())
-    beginning_.layout.axes.push_back({axis.name(), axis.size()});
+  beginning_.layout.world = plan_.world();
   for (const plan::proto::ConfigAnswer &answer : plan_.config()) // for people
     if (answer.path() == "zero_optimization.stage")
       beginning_.layout.zero = std::strtoull(answer.value_json().c_str(), nullptr, 10);

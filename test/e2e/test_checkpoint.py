@@ -228,8 +228,8 @@ def test_a_checkpoint_of_format_1_resumes(tools, tmp_path):
         tools("ds-run", plan, "-n", 2, "--data", old / "data.safetensors", "--steps", 4, "--resume", folder, "--save", tmp_path / f"{name} again", "--quiet")
         return [(tmp_path / f"{name} again" / "global_step4" / f"rank-0000{rank}.safetensors").read_bytes() for rank in range(2)]
 
-    def as_format_2(manifest):
-        manifest["format"] = 2
+    def as_newer(manifest, number):
+        manifest["format"] = number
         manifest["layout"]["axes"] = [{"name": "data", "size": 2}]
         for variable in manifest["variables"]:
             if "other_data_ranks" in variable:
@@ -242,7 +242,8 @@ def test_a_checkpoint_of_format_1_resumes(tools, tmp_path):
             variable.pop("other_data_ranks", None)
 
     older = resumed("older", lambda manifest: manifest.pop("sha256"))
-    assert older == resumed("newer", lambda manifest: (manifest.pop("sha256"), as_format_2(manifest)))
+    for number in (2, 3):
+        assert older == resumed(f"format {number}", lambda manifest: (manifest.pop("sha256"), as_newer(manifest, number)))
     assert older != resumed("alike", lambda manifest: (manifest.pop("sha256"), of_rank_0_alone(manifest)))
     tools("ds-run", plan, "-n", 2, "--data", old / "data.safetensors", "--steps", 4, "--resume", old / "saved", "--save", tmp_path / "again", "--quiet")
     assert older == [(tmp_path / "again" / "global_step4" / f"rank-0000{rank}.safetensors").read_bytes() for rank in range(2)]

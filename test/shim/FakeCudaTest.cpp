@@ -102,7 +102,7 @@ TEST_F(FakeCuda, GraphsCanBeTurnedOff) {
 
 /// From the GPU to a file and back, over three queues; and the host's own reads and writes.
 TEST(FakeCudaFile, IsReadAndWrittenBesideStreams) {
-  const auto device = loadCuda().makeDevice({.rank = 3}, NvmePlace{.folder = ".", .rank = 3});
+  const auto device = loadCuda().makeDevice({.rank = 3}, NvmePlace{.folder = ".", .rank = 3, .options = {}});
   const auto near = device->createArena("device", 64, 64), host = device->createArena("host", 64, 64),
              file = device->createArena("nvme", 8192, 4096);
   EXPECT_FALSE(device->isMainMemory("nvme"));

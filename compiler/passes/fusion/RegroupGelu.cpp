@@ -6,9 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/KernelSelection.h"
 #include "compiler/passes/fusion/Passes.h"
+#include "compiler/passes/fusion/RegroupedProducts.h"
 #include "dialects/Train/Train.h"
-
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <cmath>
 #include <numbers>
@@ -112,23 +111,10 @@ Value inputOf(train::MulOp product) {
 
 struct RegroupGelu : ds::impl::RegroupGeluBase<RegroupGelu> {
   void runOnOperation() override {
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      for (Block &block : function.getBody())
-        regroup(block);
-  }
-
-  static void regroup(Block &block) {
-    bool found = false;
-    for (auto product : llvm::make_early_inc_range(block.getOps<train::MulOp>()))
-      if (const Value x = inputOf(product)) {
-        OpBuilder builder(product);
-        product.replaceAllUsesWith(train::GeluTanhOp::create(builder, product.getLoc(), x).getResult());
-        product.erase();
-        found = true;
-      }
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (found && isOpTriviallyDead(&op))
-        op.erase();
+    replaceProducts(getOperation(), [](OpBuilder &builder, train::MulOp product) -> Value {
+      const Value x = inputOf(product);
+      return x ? train::GeluTanhOp::create(builder, product.getLoc(), x).getResult() : Value();
+    });
   }
 };
 

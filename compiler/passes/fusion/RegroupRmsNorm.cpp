@@ -7,9 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/KernelSelection.h"
 #include "compiler/passes/fusion/Passes.h"
+#include "compiler/passes/fusion/RegroupedProducts.h"
 #include "dialects/Train/Train.h"
-
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace ds {
 #define GEN_PASS_DEF_REGROUPRMSNORM
@@ -105,25 +104,13 @@ std::optional<Parts> match(train::MulOp scaling) {
 
 struct RegroupRmsNorm : ds::impl::RegroupRmsNormBase<RegroupRmsNorm> {
   void runOnOperation() override {
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      for (Block &block : function.getBody())
-        regroup(block);
-  }
-
-  static void regroup(Block &block) {
-    bool found = false;
-    for (auto scaling : llvm::make_early_inc_range(block.getOps<train::MulOp>()))
-      if (const std::optional<Parts> parts = match(scaling)) {
-        OpBuilder builder(scaling);
-        auto norm = train::RmsNormOp::create(builder, scaling.getLoc(), parts->input, parts->scale,
-                                             llvm::APFloat(parts->epsilon));
-        scaling.replaceAllUsesWith(norm.getResult());
-        scaling.erase();
-        found = true;
-      }
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (found && isOpTriviallyDead(&op))
-        op.erase();
+    replaceProducts(getOperation(), [](OpBuilder &builder, train::MulOp scaling) -> Value {
+      const std::optional<Parts> parts = match(scaling);
+      return parts ? train::RmsNormOp::create(builder, scaling.getLoc(), parts->input, parts->scale,
+                                              llvm::APFloat(parts->epsilon))
+                         .getResult()
+                   : Value();
+    });
   }
 };
 

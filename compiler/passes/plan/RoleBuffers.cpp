@@ -38,11 +38,11 @@ bool RoleBuffers::isOfStep(StringAttr state) const {
 }
 
 /// What is of the step alone holds nothing that anybody saves, and so names nothing.
-Value RoleBuffers::makeState(StringAttr name, int64_t bytes, bool shard) {
+Value RoleBuffers::makeState(StringAttr name, int64_t bytes) {
   const bool ofStep = isOfStep(name);
   return plan::BufferOp::create(builder_, builder_.getUnknownLoc(), name.getValue(), plan::MemorySpace::Device, bytes,
                                 ofStep ? plan::Scope::Step : plan::Scope::Plan, categoryOf(kindOf(name)),
-                                ofStep ? FlatSymbolRefAttr() : FlatSymbolRefAttr::get(name), shard && !ofStep);
+                                ofStep ? FlatSymbolRefAttr() : FlatSymbolRefAttr::get(name));
 }
 
 Value RoleBuffers::bufferOfVariable(train::VariableOp variable) {
@@ -55,9 +55,8 @@ Value RoleBuffers::bufferOfVariable(train::VariableOp variable) {
 Value RoleBuffers::bufferOfBucket(dist::BucketOp bucket) {
   Value &buffer = state_[bucket.getSymNameAttr()];
   if (!buffer)
-    buffer =
-        makeState(bucket.getSymNameAttr(), plan::tensorBytes(bucket.isSharded() ? bucket.getSlice() : bucket.getType()),
-                  bucket.isSharded());
+    buffer = makeState(bucket.getSymNameAttr(),
+                       plan::tensorBytes(bucket.isSharded() ? bucket.getSlice() : bucket.getType()));
   return buffer;
 }
 

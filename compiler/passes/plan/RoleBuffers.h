@@ -44,7 +44,7 @@ public:
   bool isOfStep(mlir::StringAttr state) const;
 
 private:
-  mlir::Value makeState(mlir::StringAttr name, int64_t bytes, bool shard = false);
+  mlir::Value makeState(mlir::StringAttr name, int64_t bytes);
   mlir::Value bufferOfVariable(train::VariableOp variable);
   mlir::Value bufferOfBucket(dist::BucketOp bucket);
   train::VariableKind kindOf(mlir::StringAttr state) const;

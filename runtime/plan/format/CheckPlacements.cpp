@@ -5,7 +5,9 @@
 #include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,12 +15,10 @@
 namespace ds::plan {
 namespace {
 
-using Sizes = std::vector<uint64_t>; // of dimensions
-using Wide = unsigned __int128;      // sums and products of any two fields
+using Sizes = std::vector<int64_t>; // of dimensions
+using Wide = unsigned __int128;     // sums and products of any two fields
 
 constexpr uint64_t mostBlocks = uint64_t(1) << 16; // of a shard, of all ranks together
-
-std::string axisName(const proto::Plan &plan, uint32_t axis) { return plan.world().axes(int(axis)).name(); }
 
 /// Parts of all ranks, in elements of the dimension: [first, last) of each block.
 std::vector<std::pair<uint64_t, uint64_t>> partsOf(const proto::Shard &shard, uint64_t parts, uint64_t size,
@@ -42,7 +42,7 @@ void checkShard(const proto::Shard &shard, uint64_t ranks, const Sizes &sizes, c
   if (shard.repeat() == 0 || ranks % shard.repeat() != 0)
     refuse(place, std::to_string(shard.repeat()) + " neighbours have each part, which is no divisor of the axis' " +
                       std::to_string(ranks) + " ranks");
-  const uint64_t parts = ranks / shard.repeat(), size = sizes[shard.dimension()];
+  const uint64_t parts = ranks / shard.repeat(), size = uint64_t(sizes[shard.dimension()]);
   if (size == 0)
     refuse(place, "dimension " + std::to_string(shard.dimension()) + " has no elements, so no rank has a part of it");
   if (uint64_t(shard.blocks_size()) > mostBlocks / parts)
@@ -81,31 +81,31 @@ void checkAxis(const proto::AxisPlacement &axis, uint64_t ranks, const Sizes &si
 }
 
 /// Axes of the mesh, each named once. Where two cut one dimension, the second cuts what the first has left.
-void checkAxes(const proto::Plan &plan, const proto::Placement &placement, Sizes sizes, const std::string &place) {
+void checkAxes(const proto::World &world, const proto::Placement &placement, Sizes sizes, const std::string &place) {
   for (int i = 0; i < placement.axes_size(); ++i) {
     const proto::AxisPlacement &axis = placement.axes(i);
-    checkIndex(axis.axis(), plan.world().axes_size(), "axis", place);
-    const std::string name = axisName(plan, axis.axis());
-    if (plan.world().axes(int(axis.axis())).size() == 1)
+    checkIndex(axis.axis(), world.axes_size(), "axis", place);
+    const std::string &name = world.axes(int(axis.axis())).name();
+    if (world.axes(int(axis.axis())).size() == 1)
       refuse(place, "it names axis " + name + ", which has one rank: there is nothing to say along it");
     if (i > 0 && axis.axis() <= placement.axes(i - 1).axis())
       refuse(place, "it names axis " + name +
                         (axis.axis() == placement.axes(i - 1).axis() ? " twice" : " behind a later one of the mesh"));
-    checkAxis(axis, plan.world().axes(int(axis.axis())).size(), sizes, place + ", axis " + name);
+    checkAxis(axis, world.axes(int(axis.axis())).size(), sizes, place + ", axis " + name);
     if (axis.has_shard())
       cut(sizes, axis.shard());
   }
 }
 
 /// A piece of few runs is moved and saved in as many parts.
-void checkRuns(const proto::Variable &variable, const std::string &place) {
+void checkRuns(const proto::Placement &placement, const Sizes &shape, const std::string &place) {
   constexpr uint64_t most = uint64_t(1) << 22;
   uint64_t runs = 1;
-  for (const proto::AxisPlacement &axis : variable.placement().axes())
+  for (const proto::AxisPlacement &axis : placement.axes())
     if (axis.has_shard()) {
       Wide before = uint64_t(axis.shard().blocks_size());
       for (uint32_t d = 0; d < axis.shard().dimension(); ++d)
-        before *= uint64_t(variable.shape(int(d)));
+        before *= uint64_t(shape[d]);
       runs = uint64_t(std::max<Wide>(runs, std::min<Wide>(before, most + 1)));
     }
   if (runs > most)
@@ -131,13 +131,20 @@ void checkWindow(const proto::Plan &plan, const proto::Placement &placement, uin
 
 } // namespace
 
+void checkPlacement(const proto::World &world, const proto::Placement &placement, std::span<const int64_t> shape,
+                    const std::string &place) {
+  const Sizes sizes(shape.begin(), shape.end());
+  checkAxes(world, placement, sizes, place);
+  checkRuns(placement, sizes, place);
+}
+
 void checkPlacement(const proto::Plan &plan, const proto::Variable &variable, const std::string &place) {
-  checkAxes(plan, variable.placement(), Sizes(variable.shape().begin(), variable.shape().end()), place + ", placement");
+  checkPlacement(plan.world(), variable.placement(), {variable.shape().data(), size_t(variable.shape_size())},
+                 place + ", placement");
   if (variable.placement().has_window())
     refuse(place, "its placement has a window, but what ranks share out flat lies in a bucket");
   if (std::ranges::any_of(variable.placement().axes(), &proto::AxisPlacement::has_partial))
     refuse(place, "its placement says that ranks have terms of it, but nothing adds up what outlives a step");
-  checkRuns(variable, place + ", placement");
 }
 
 void checkPlacement(const proto::Plan &plan, const proto::Bucket &bucket, const std::string &place) {
@@ -153,7 +160,7 @@ void checkInputPlacements(const proto::Plan &plan) {
     const auto &axes = input.placement().axes();
     if (input.placement().has_window() || !std::ranges::all_of(axes, &proto::AxisPlacement::varies))
       refuse(place, "each rank is fed all of its micro-batch, so it can say no more than axes along which that varies");
-    checkAxes(plan, input.placement(), {}, place);
+    checkAxes(plan.world(), input.placement(), {}, place);
     if (!std::ranges::equal(axes, plan.inputs(0).placement().axes(), {}, &proto::AxisPlacement::axis,
                             &proto::AxisPlacement::axis))
       refuse(place, "it varies along other axes than input 0, but micro-batches are dealt out with all their inputs");

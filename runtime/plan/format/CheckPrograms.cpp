@@ -65,8 +65,6 @@ void checkMetric(const proto::Role &role, const proto::Metric &metric, const std
   checkScalar(role, metric.source(), "float32, float64 or int64", isMetricType, place);
   if (metric.source().rank_stride() != 0)
     refuse(place, "it has a rank_stride, but rank 0's value is the metric");
-  if (metric.placement().axes_size() > 0 || metric.placement().has_window())
-    refuse(place, "its placement says that ranks have other values, but rank 0's value is the metric");
   const proto::Buffer &buffer = role.buffers(int(metric.source().buffer()));
   if (buffer.scope() != proto::Buffer::PLAN && buffer.scope() != proto::Buffer::STEP)
     refuse(place, "its buffer must have scope PLAN or STEP to be there when the run has ended");

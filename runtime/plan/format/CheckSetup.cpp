@@ -55,22 +55,6 @@ void checkMachine(const proto::Machine &machine) {
     refuse("machine", "the time of a command is negative or not finite");
 }
 
-uint64_t checkWorld(const proto::World &world) {
-  std::set<std::string> names;
-  uint64_t ranks = 1;
-  for (const proto::Axis &axis : world.axes()) {
-    if (axis.name() != "pipe" && axis.name() != "data" && axis.name() != "expert" && axis.name() != "tensor")
-      refuse("world", "it has an axis that is none of pipe, data, expert, tensor");
-    if (!names.insert(axis.name()).second)
-      refuse("world", "it has two axes " + axis.name());
-    if (axis.size() == 0 || axis.size() > maxRanks / ranks)
-      refuseSize("world", "axis " + axis.name() + " of size " + std::to_string(axis.size()) +
-                              " makes no or more than " + std::to_string(maxRanks) + " ranks");
-    ranks *= axis.size();
-  }
-  return ranks;
-}
-
 void checkTraining(const proto::Plan &plan) {
   const proto::Training &training = plan.training();
   const uint64_t ranks = batchRanks(plan);
@@ -182,11 +166,27 @@ void checkText(const std::string &text, const std::string &place) {
 
 } // namespace
 
+uint64_t checkWorld(const proto::World &world, const std::string &place) {
+  std::set<std::string> names;
+  uint64_t ranks = 1;
+  for (const proto::Axis &axis : world.axes()) {
+    if (axis.name() != "pipe" && axis.name() != "data" && axis.name() != "expert" && axis.name() != "tensor")
+      refuse(place, "it has an axis that is none of pipe, data, expert, tensor");
+    if (!names.insert(axis.name()).second)
+      refuse(place, "it has two axes " + axis.name());
+    if (axis.size() == 0 || axis.size() > maxRanks / ranks)
+      refuseSize(place, "axis " + axis.name() + " of size " + std::to_string(axis.size()) + " makes no or more than " +
+                            std::to_string(maxRanks) + " ranks");
+    ranks *= axis.size();
+  }
+  return ranks;
+}
+
 void checkSetup(const proto::Plan &plan) {
   checkName(plan.model(), "model");
   checkName(plan.compiler_revision(), "compiler_revision");
   checkMachine(plan.machine());
-  const uint64_t ranks = checkWorld(plan.world());
+  const uint64_t ranks = checkWorld(plan.world(), "world");
   checkInputPlacements(plan);
   checkTraining(plan);
   checkRecompute(plan);

@@ -55,14 +55,9 @@ void checkSlots(const proto::Buffer &buffer, const std::string &place) {
                       std::to_string(buffer.slot_offsets_size() + 1));
 }
 
-/// Elements that a rank keeps of a piece of so many.
-uint64_t heldElements(const proto::Placement &placement, uint64_t piece) {
-  return placement.has_window() ? placement.window().count() : piece;
-}
-
-void checkHeldBytes(const proto::Buffer &buffer, uint64_t elements, proto::DType dtype, const std::string &what,
+void checkHeldBytes(const proto::Plan &plan, const proto::Buffer &buffer, proto::DType dtype, const std::string &what,
                     const std::string &place) {
-  const uint64_t bytes = elements * uint64_t(byteSize(checkDType(dtype, place)));
+  const uint64_t bytes = heldElements(plan, buffer) * uint64_t(byteSize(checkDType(dtype, place)));
   if (buffer.bytes() != bytes)
     refuse(place, "it has " + std::to_string(buffer.bytes()) + " bytes, but of " + what + " a rank holds " +
                       std::to_string(bytes) + ", by its placement");
@@ -73,8 +68,7 @@ void checkVariablePart(const proto::Plan &plan, const proto::Buffer &buffer, con
     refuse(place, "it holds a variable, so its scope must be PLAN");
   checkIndex(buffer.variable(), plan.variables_size(), "variable", place);
   const proto::Variable &variable = plan.variables(int(buffer.variable()));
-  checkHeldBytes(buffer, heldElements(variable.placement(), pieceElements(variable)), variable.dtype(),
-                 "variable " + variable.name(), place);
+  checkHeldBytes(plan, buffer, variable.dtype(), "variable " + variable.name(), place);
 }
 
 void checkBucketPart(const proto::Plan &plan, const proto::Buffer &buffer, const std::string &place) {
@@ -82,8 +76,7 @@ void checkBucketPart(const proto::Plan &plan, const proto::Buffer &buffer, const
     refuse(place, "it holds a bucket, so its scope must be PLAN and it cannot hold a variable too");
   checkIndex(buffer.bucket(), plan.buckets_size(), "bucket", place);
   const proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
-  checkHeldBytes(buffer, heldElements(bucket.placement(), bucket.elements()), bucket.dtype(), "bucket " + bucket.name(),
-                 place);
+  checkHeldBytes(plan, buffer, bucket.dtype(), "bucket " + bucket.name(), place);
 }
 
 /// The two must be places of one kind in one file, and one of them must say what both are for.

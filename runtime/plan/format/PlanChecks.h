@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 
 namespace ds::plan {
@@ -88,7 +89,13 @@ void checkIndex(uint64_t index, int64_t count, const char *what, const std::stri
 void checkOperand(const proto::Plan &plan, const proto::Role &role, const proto::Operand &operand,
                   const std::string &place);
 
-/// CheckPlacements.cpp: what a variable or bucket says of ranks' parts of it. World and communicators are checked.
+/// Counts the ranks of a world; refuses one that is too large, and axes of other names (CheckSetup.cpp).
+uint64_t checkWorld(const proto::World &world, const std::string &place);
+
+/// CheckPlacements.cpp: what a tensor, variable or bucket says of ranks' parts of it. World and communicators are
+/// checked.
+void checkPlacement(const proto::World &world, const proto::Placement &placement, std::span<const int64_t> shape,
+                    const std::string &place);
 void checkPlacement(const proto::Plan &plan, const proto::Variable &variable, const std::string &place);
 void checkPlacement(const proto::Plan &plan, const proto::Bucket &bucket, const std::string &place);
 

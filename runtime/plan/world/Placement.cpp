@@ -9,8 +9,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -53,12 +51,21 @@ std::vector<std::vector<Run>> indicesOf(const proto::World &world, const proto::
   return indices;
 }
 
-/// The elements that a rank keeps of its piece.
-Run keptOf(const proto::Plan &plan, const proto::Placement &placement, uint64_t pieceElements, uint32_t rank) {
-  if (!placement.has_window())
-    return {0, pieceElements};
-  const proto::Window &window = placement.window();
-  return {Group(plan, window.communicator()).coordinate(rank) * window.stride(), window.count()};
+const proto::Placement &placementIn(const proto::Plan &plan, const proto::Buffer &buffer) {
+  return buffer.has_variable() ? plan.variables(int(buffer.variable())).placement()
+                               : plan.buckets(int(buffer.bucket())).placement();
+}
+
+/// The elements of its piece that a rank keeps in a buffer.
+Run keptIn(const proto::Plan &plan, const proto::Buffer &buffer, uint32_t rank) {
+  Run kept = {0, heldElements(plan, buffer)};
+  if (const proto::Placement &placement = placementIn(plan, buffer); placement.has_window())
+    kept.first = Group(plan, placement.window().communicator()).coordinate(rank) * placement.window().stride();
+  return kept;
+}
+
+std::span<const int64_t> shapeOf(const proto::Variable &variable) {
+  return {variable.shape().data(), size_t(variable.shape_size())};
 }
 
 Group varyingGroup(const proto::Plan &plan, const proto::Variable &variable) {
@@ -86,12 +93,16 @@ std::vector<Run> runsOf(const proto::World &world, const proto::Placement &place
   return runs;
 }
 
+std::vector<Run> wholeElements(const proto::World &world, const proto::Placement &placement,
+                               std::span<const int64_t> shape, uint32_t rank, uint64_t first, uint64_t count) {
+  std::vector<Run> elements;
+  appendPart(elements, runsOf(world, placement, shape, rank), first, count);
+  return elements;
+}
+
 std::vector<Run> wholeElements(const proto::Plan &plan, const proto::Variable &variable, uint32_t rank, uint64_t first,
                                uint64_t count) {
-  const std::span<const int64_t> shape(variable.shape().data(), size_t(variable.shape_size()));
-  std::vector<Run> part;
-  appendPart(part, runsOf(plan.world(), variable.placement(), shape, rank), first, count);
-  return part;
+  return wholeElements(plan.world(), variable.placement(), shapeOf(variable), rank, first, count);
 }
 
 uint64_t versionsOf(const proto::Plan &plan, const proto::Variable &variable) {
@@ -102,23 +113,48 @@ uint64_t versionOf(const proto::Plan &plan, const proto::Variable &variable, uin
   return varyingGroup(plan, variable).coordinate(rank);
 }
 
-uint64_t elementsOf(const proto::Variable &variable) {
-  return uint64_t(elementCount({variable.shape().data(), size_t(variable.shape_size())}));
+uint64_t partsOf(const proto::World &world, const proto::Placement &placement) {
+  uint64_t parts = 1;
+  for (const proto::AxisPlacement &one : placement.axes())
+    if (one.has_shard())
+      parts *= world.axes(int(one.axis())).size() / one.shard().repeat();
+  return parts;
 }
 
-uint64_t pieceElements(const proto::Variable &variable) {
-  std::vector<uint64_t> sizes(variable.shape().begin(), variable.shape().end());
-  for (const proto::AxisPlacement &axis : variable.placement().axes())
+uint64_t partOf(const proto::World &world, const proto::Placement &placement, uint32_t rank) {
+  uint64_t part = 0; // of the axes so far, the last one the fastest
+  for (const proto::AxisPlacement &one : placement.axes())
+    if (const uint64_t repeat = one.shard().repeat(); one.has_shard())
+      part = part * (world.axes(int(one.axis())).size() / repeat) + axisCoordinate(world, one.axis(), rank) / repeat;
+  return part;
+}
+
+std::vector<int64_t> pieceShape(const proto::Placement &placement, std::span<const int64_t> shape) {
+  std::vector<int64_t> sizes(shape.begin(), shape.end());
+  for (const proto::AxisPlacement &axis : placement.axes())
     if (axis.has_shard())
       cut(sizes, axis.shard());
-  return std::accumulate(sizes.begin(), sizes.end(), uint64_t(1), std::multiplies());
+  return sizes;
 }
 
-void cut(std::vector<uint64_t> &sizes, const proto::Shard &shard) {
-  uint64_t &size = sizes[shard.dimension()];
+uint64_t elementsOf(const proto::Variable &variable) { return uint64_t(elementCount(shapeOf(variable))); }
+
+uint64_t pieceElements(const proto::Variable &variable) {
+  return uint64_t(*checkedElementCount(pieceShape(variable.placement(), shapeOf(variable))));
+}
+
+uint64_t heldElements(const proto::Plan &plan, const proto::Buffer &buffer) {
+  if (const proto::Placement &placement = placementIn(plan, buffer); placement.has_window())
+    return placement.window().count();
+  return buffer.has_variable() ? pieceElements(plan.variables(int(buffer.variable())))
+                               : plan.buckets(int(buffer.bucket())).elements();
+}
+
+void cut(std::vector<int64_t> &sizes, const proto::Shard &shard) {
+  int64_t &size = sizes[shard.dimension()];
   size = 0;
   for (const proto::Block &block : shard.blocks())
-    size += block.size();
+    size += int64_t(block.size());
 }
 
 bool holdsWindow(const proto::Plan &plan, const proto::Buffer &buffer) {
@@ -126,16 +162,12 @@ bool holdsWindow(const proto::Plan &plan, const proto::Buffer &buffer) {
 }
 
 std::vector<Held> heldIn(const proto::Plan &plan, const proto::Buffer &buffer, uint32_t rank) {
-  if (buffer.has_variable()) {
-    const proto::Variable &variable = plan.variables(int(buffer.variable()));
-    const Run kept = keptOf(plan, variable.placement(), pieceElements(variable), rank);
-    return {{buffer.variable(), kept.first, kept.count, 0}};
-  }
-  if (!buffer.has_bucket())
+  if (!buffer.has_variable() && !buffer.has_bucket())
     return {};
-  const proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
-  const Run kept = keptOf(plan, bucket.placement(), bucket.elements(), rank);
-  return membersWithin(plan, bucket, kept.first, kept.count);
+  const Run kept = keptIn(plan, buffer, rank);
+  if (buffer.has_variable())
+    return {{buffer.variable(), kept.first, kept.count, 0}};
+  return membersWithin(plan, plan.buckets(int(buffer.bucket())), kept.first, kept.count);
 }
 
 std::vector<Held> heldTogether(const proto::Plan &plan, const proto::Buffer &buffer) {

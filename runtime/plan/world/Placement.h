@@ -26,7 +26,9 @@ struct Run {
 std::vector<Run> runsOf(const proto::World &world, const proto::Placement &placement, std::span<const int64_t> shape,
                         uint32_t rank);
 
-/// Returns the elements of the whole variable that elements [first, first + count) of a rank's piece of it are.
+/// Returns the elements of the whole that elements [first, first + count) of a rank's piece are.
+std::vector<Run> wholeElements(const proto::World &world, const proto::Placement &placement,
+                               std::span<const int64_t> shape, uint32_t rank, uint64_t first, uint64_t count);
 std::vector<Run> wholeElements(const proto::Plan &plan, const proto::Variable &variable, uint32_t rank, uint64_t first,
                                uint64_t count);
 
@@ -34,12 +36,21 @@ std::vector<Run> wholeElements(const proto::Plan &plan, const proto::Variable &v
 uint64_t versionsOf(const proto::Plan &plan, const proto::Variable &variable);
 uint64_t versionOf(const proto::Plan &plan, const proto::Variable &variable, uint32_t rank);
 
-/// Counts the elements of a whole variable; of a rank's piece of it.
+/// Counts the parts into which shards cut the whole, and numbers the rank's: 0 where none do.
+uint64_t partsOf(const proto::World &world, const proto::Placement &placement);
+uint64_t partOf(const proto::World &world, const proto::Placement &placement, uint32_t rank);
+
+/// Returns the shape of a rank's piece.
+std::vector<int64_t> pieceShape(const proto::Placement &placement, std::span<const int64_t> shape);
+
+/// Counts the elements of a whole variable; of a rank's piece of it; of the variable or bucket that a buffer holds,
+/// those that lie there.
 uint64_t elementsOf(const proto::Variable &variable);
 uint64_t pieceElements(const proto::Variable &variable);
+uint64_t heldElements(const proto::Plan &plan, const proto::Buffer &buffer);
 
 /// Leaves in the sizes of dimensions what a rank's part of one of them has.
-void cut(std::vector<uint64_t> &sizes, const proto::Shard &shard);
+void cut(std::vector<int64_t> &sizes, const proto::Shard &shard);
 
 /// Whether ranks keep windows of the bucket that a buffer holds.
 bool holdsWindow(const proto::Plan &plan, const proto::Buffer &buffer);

@@ -51,7 +51,7 @@ plan.role @r ranks [0, 1] {
   %w = plan.buffer "w" in @device bytes 256 scope plan category weights slots 1 of @w
   %v = plan.buffer "v" in @device bytes 128 scope plan category weights slots 1 of @v
   %rate = plan.buffer "rate" in @device bytes 8 scope call category activations slots 1
-  %m = plan.buffer "m" in @device bytes 128 scope plan category optimizer slots 1 of @m shard
+  %m = plan.buffer "m" in @device bytes 128 scope plan category optimizer slots 1 of @m
   %n = plan.buffer "n" in @device bytes 64 scope plan category optimizer slots 1 of @n
   %small = plan.buffer "small" in @device bytes 8 scope plan category optimizer slots 1 of @small
   plan.routine @update phase update {

@@ -146,8 +146,6 @@ const std::vector<BadPlan> placementRules = {
     BAD(InputAxis, "input 0, placement: it names axis 2", input(p).mutable_axes(0)->set_axis(2)),
     BAD(InputsDiffer, "it varies along other axes than input 0", p.add_inputs()),
     BAD(InputsAlike, "is not micro_batch_size 1 x accumulation_steps 1 x 1", p.mutable_inputs(0)->clear_placement()),
-    BAD(MetricPlaced, "rank 0's value is the metric",
-        *program(p).mutable_metrics(0)->mutable_placement() = p.inputs(0).placement()),
 };
 INSTANTIATE_TEST_SUITE_P(Placements, PlanReaderRefusesPlacements, testing::ValuesIn(placementRules),
                          [](const auto &info) { return info.param.name; });

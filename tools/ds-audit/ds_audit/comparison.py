@@ -81,22 +81,24 @@ class Audit:
         return self.algebra.div(self.algebra.sum(numpy.array([value.data for value in values]), 0), self.algebra.constants(len(values), DTYPES[8]))
 
     def compare_variables(self, rank, when):
-        for buffer, variable, elements, byte in rank.held():
+        for buffer, variable, piece, kept, byte in rank.held():
             if not self.reference.is_state(variable):
                 continue
             value, name = self.reference.value(variable, rank.data_rank), self.plan.variables[variable].name
+            count = kept.stop - kept.start
             try:
-                held = rank.elements(buffer.arena, byte, elements.size * value.dtype.width, value.dtype, f"variable {name}")
+                held = rank.elements(buffer.arena, byte, count * value.dtype.width, value.dtype, f"variable {name}")
             except Refusal as refusal:
                 raise Refusal(f"{when}, rank {rank.number}: {refusal}") from None
-            different = held != value.data.ravel()[elements]
+            different = held != piece.of(value.data)[kept]
             if different.any():
                 at = int(different.argmax())
                 writer = rank.writer(buffer.arena, byte + at * value.dtype.width)
-                raise Refusal(f"{when}, element {elements[at]} of {name} in buffer {buffer.name} of rank {rank.number} is not the "
+                element = piece.of(numpy.arange(value.data.size))[kept.start + at]
+                raise Refusal(f"{when}, element {element} of {name} in buffer {buffer.name} of rank {rank.number} is not the "
                               f"reference program's; it was last written by {writer}")
-            self.compared[variable][elements] = True
-            self.counts["elements"] += elements.size
+            piece.mark(self.compared[variable], kept)
+            self.counts["elements"] += count
 
     def require_all_compared(self):
         """Every element that outlives a run lies on some rank; metrics do not."""

@@ -28,19 +28,37 @@ def require_own(plan, own):
                           f"along {batch} and {'change' if index in own else 'do not change'} it")
 
 
-def piece(variable, coordinates):
-    """Numbers of the elements of the whole variable that the rank at these coordinates has, flat, in the piece's order."""
-    elements = numpy.arange(count_of(shape_of(variable))).reshape(shape_of(variable))
-    for axis in variable.placement.axes:
-        if not axis.HasField("shard"):
-            continue
+class Piece:
+    """What of a variable the rank at some coordinates has: some indices of each dimension. `count`: of its elements."""
+
+    def __init__(self, variable, coordinates):
+        self.shape, self.index = shape_of(variable), ...
+        self.sizes = self.shape
+        if cuts := [axis for axis in variable.placement.axes if axis.HasField("shard")]:
+            kept = [numpy.arange(size) for size in self.shape]
+            for axis in cuts:
+                self.cut(variable, kept, axis, coordinates)
+            self.index, self.sizes = numpy.ix_(*kept), [indices.size for indices in kept]
+        self.count = count_of(self.sizes)
+
+    def cut(self, variable, kept, axis, coordinates):
+        """Of the indices that are kept so far of the dimensions, those of a shard."""
         try:
-            part, blocks = int(coordinates[axis.axis]) // axis.shard.repeat, axis.shard.blocks
-            kept = [numpy.arange(block.size) + block.offset + part * block.stride for block in blocks]
-            elements = numpy.take(elements, numpy.concatenate(kept), axis=axis.shard.dimension)
+            part, dimension = int(coordinates[axis.axis]) // axis.shard.repeat, axis.shard.dimension
+            blocks = [numpy.arange(block.size) + block.offset + part * block.stride for block in axis.shard.blocks]
+            kept[dimension] = numpy.take(kept[dimension], numpy.concatenate(blocks))
         except (IndexError, ValueError, ZeroDivisionError) as error:
             raise Refusal(f"variable {variable.name} has no such shard along axis {axis.axis}: {error}") from None
-    return elements.ravel()
+
+    def of(self, whole):
+        """Its elements of an array of all, flat; without a copy where it is all of them."""
+        return whole.reshape(self.shape)[self.index].reshape(-1)
+
+    def mark(self, whole, kept):
+        """Makes a slice of the piece's elements true."""
+        flat = self.of(whole)
+        flat[kept] = True
+        whole.reshape(self.shape)[self.index] = flat.reshape(self.sizes)
 
 
 def window(message, world, rank, count):

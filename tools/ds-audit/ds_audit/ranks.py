@@ -3,7 +3,7 @@
 import numpy
 
 from .elementwise import Tensor
-from .placement import batch_axes, piece, window
+from .placement import Piece, batch_axes, window
 from .plans import MOST_BYTES, MOST_RANKS, Refusal, count_of, dtype_of, shape_of
 
 PLAN_SCOPE = 1  # Buffer.Scope
@@ -164,26 +164,26 @@ class Rank:
     # ---- variables
 
     def held(self):
-        """(buffer, variable, numbers of elements of it, byte in the arena) of all variables in buffers of scope plan."""
+        """(buffer, variable, the rank's piece of it, a slice of that, byte in the arena) of all variables in buffers of scope plan."""
         coordinates = self.world.coordinates(self.number)
         for buffer in self.role.buffers:
             if buffer.scope != PLAN_SCOPE or not (buffer.HasField("variable") or buffer.HasField("bucket")):
                 continue
             if buffer.HasField("variable"):
                 variable = self.plan.variables[buffer.variable]
-                elements = piece(variable, coordinates)
-                kept = elements[window(variable, self.world, self.number, elements.size)]
-                self.require_bytes(buffer, kept.size * dtype_of(variable).width)
-                yield buffer, buffer.variable, kept, buffer.offset
+                piece = Piece(variable, coordinates)
+                kept = window(variable, self.world, self.number, piece.count)
+                self.require_bytes(buffer, (kept.stop - kept.start) * dtype_of(variable).width)
+                yield buffer, buffer.variable, piece, kept, buffer.offset
                 continue
             bucket = self.plan.buckets[buffer.bucket]
             width, kept = dtype_of(bucket).width, window(bucket, self.world, self.number, bucket.elements)
             self.require_bytes(buffer, (kept.stop - kept.start) * width)
             for member in bucket.members:
-                elements, begin = piece(self.plan.variables[member.variable], coordinates), member.element
-                first, last = max(kept.start, begin), min(kept.stop, begin + elements.size)
+                piece, begin = Piece(self.plan.variables[member.variable], coordinates), member.element
+                first, last = max(kept.start, begin), min(kept.stop, begin + piece.count)
                 if first < last:
-                    yield buffer, member.variable, elements[first - begin:last - begin], buffer.offset + (first - kept.start) * width
+                    yield buffer, member.variable, piece, slice(first - begin, last - begin), buffer.offset + (first - kept.start) * width
 
     def require_bytes(self, buffer, size):
         if buffer.bytes != size:
@@ -194,9 +194,9 @@ class Rank:
         for buffer in self.role.buffers:
             if buffer.scope == PLAN_SCOPE and buffer.HasField("bucket"):
                 self.memories[buffer.arena].tags[buffer.offset:buffer.offset + buffer.bytes] = ZERO
-        for buffer, variable, elements, byte in self.held():
+        for buffer, variable, piece, kept, byte in self.held():
             value = reference.value(variable, self.data_rank)
-            self.put(buffer.arena, byte, value.data.ravel()[elements], value.dtype, 0)
+            self.put(buffer.arena, byte, piece.of(value.data)[kept], value.dtype, 0)
 
 
 def make_ranks(world):
