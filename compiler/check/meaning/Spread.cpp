@@ -38,10 +38,10 @@ Cut Cut::normalized() const {
   return cut;
 }
 
-Cut Cut::of(std::span<const uint64_t> shape, const proto::Shard &shard) {
+Cut Cut::of(std::span<const int64_t> shape, const proto::Shard &shard) {
   Cut cut;
   for (size_t d = 0; d < shape.size(); ++d)
-    (d < shard.dimension() ? cut.outer : d == shard.dimension() ? cut.length : cut.inner) *= shape[d];
+    (d < shard.dimension() ? cut.outer : d == shard.dimension() ? cut.length : cut.inner) *= uint64_t(shape[d]);
   for (const proto::Block &block : shard.blocks())
     cut.blocks.push_back({block.offset(), block.stride(), block.size()});
   cut.repeat = std::max<uint64_t>(1, shard.repeat());

@@ -34,7 +34,7 @@ struct Cut {
   /// The same elements, with the longest runs: equal cuts are equal.
   Cut normalized() const;
   /// The cut of a tensor of this shape along a dimension, as a plan says it.
-  static Cut of(std::span<const uint64_t> shape, const proto::Shard &shard);
+  static Cut of(std::span<const int64_t> shape, const proto::Shard &shard);
   /// The n-th of n equal parts.
   static Cut inParts(uint64_t outer, uint64_t parts, uint64_t inner);
 };

@@ -193,7 +193,7 @@ uint32_t Values::placed(uint32_t value, const Spread &spread) {
 
 uint32_t Values::placedAs(uint32_t index, uint32_t value) {
   const proto::Variable &variable = plan_.variables(int(index));
-  std::vector<uint64_t> shape(variable.shape().begin(), variable.shape().end()); // of a rank's part so far
+  std::vector<int64_t> shape(variable.shape().begin(), variable.shape().end()); // of a rank's part so far
   for (const proto::AxisPlacement &along : variable.placement().axes())
     if (along.has_shard()) {
       value = placed(value, {along.axis(), {}, Cut::of(shape, along.shard())});
