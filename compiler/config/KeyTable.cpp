@@ -115,6 +115,10 @@ it out. A value under `"deepstatic"` and `ds-opt`'s own flags (`--ranks`, `--dim
 third; `train_batch_size` or `train_micro_batch_size_per_gpu` alone means one accumulation step. A division that leaves a
 remainder, or three values that disagree, are rejected with the values.
 
+## ZeRO
+`zero_optimization.stage` 1 with one accumulation step is laid out as 2 is: gradients are reduced in the backward, and each rank keeps its slice
+of them. With several accumulation steps, each rank keeps whole gradients and reduces them once (`docs/zero.md`).
+
 ## Pipeline
 `deepstatic.pipeline.stages` (or `pipeline.stages`; not both with different values) is the number of ranks along the pipe; it
 divides `--ranks`, and `ranks` above is `--ranks` / stages. The micro-batches of a step are its accumulation steps. With

@@ -45,9 +45,11 @@ uint64_t deviceBytes(const plan::proto::Plan &plan) {
 std::vector<Change> changesOf(const config::Config &config, const plan::proto::Plan &plan) {
   std::vector<Change> changes;
   const auto set = [](const std::string &key, int64_t value) { return key + "=" + std::to_string(value); };
-  if (config.ranks > 1 && config.zero.stage < 3)
-    changes.push_back({"zero_optimization.stage " + std::to_string(config.zero.stage + 1),
-                       {set("zero_optimization.stage", config.zero.stage + 1)}});
+  // With one micro-batch a step, stage 1 holds no more than stage 2.
+  const bool accumulates = plan.training().accumulation_steps() > 1;
+  if (const int64_t stage = config.zero.stage == 1 && !accumulates ? 3 : config.zero.stage + 1;
+      config.ranks > 1 && stage <= 3)
+    changes.push_back({"zero_optimization.stage " + std::to_string(stage), {set("zero_optimization.stage", stage)}});
   if (const uint64_t micro = plan.training().micro_batch_size(), steps = plan.training().accumulation_steps();
       micro % 2 == 0)
     changes.push_back({"train_micro_batch_size_per_gpu " + std::to_string(micro / 2) +

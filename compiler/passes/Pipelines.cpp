@@ -86,10 +86,18 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createVerifyTrainForm());
 }
 
+/// The ZeRO stage by which gradients and state are laid out. With one micro-batch a step, stages 1 and 2 send the same
+/// sums, and stage 2 sends them in the backward: a rank then holds slices of gradients instead of whole ones.
+static int64_t laidOutStage(const CompileOptions &options) {
+  const int64_t asked = options.zero.stage;
+  return asked == 1 && options.microbatches == 1 ? 2 : asked;
+}
+
 /// Of a parameter, its gradient and two moments, as far as a rank holds them: per byte of the parameter.
 static double heldBytes(const CompileOptions &options) {
   const double shared = 1.0 / double(options.dataParallel);
-  const int64_t whole = options.zero.stage == 0 ? 4 : 3 - options.zero.stage; // what ZeRO leaves whole
+  const int64_t stage = laidOutStage(options);
+  const int64_t whole = stage == 0 ? 4 : 3 - stage; // what ZeRO leaves whole
   return double(whole) + double(4 - whole) * shared;
 }
 
@@ -177,7 +185,7 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
   const ZeroOptions &zero = options.zero;
   // First a decision on paper, which a user may have written already; then the layout that all that follows relies on:
   // one collective, or one update, is one contiguous piece of memory.
-  pm.addPass(createPlanBuckets({.stage = zero.stage,
+  pm.addPass(createPlanBuckets({.stage = laidOutStage(options),
                                 .bucketElements = zero.bucketElements,
                                 .persistenceThreshold = zero.persistenceThreshold,
                                 .modelPersistenceThreshold = zero.modelPersistenceThreshold}));

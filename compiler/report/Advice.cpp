@@ -31,9 +31,11 @@ nlohmann::json resolved(const Plan &plan, const char *path) {
   return config.is_object() && config.contains(place) ? config[place] : nlohmann::json();
 }
 
+/// The ZeRO stage whose layout a plan has: with one micro-batch a step, stage 1 is laid out as stage 2.
 int64_t zeroStage(const Plan &plan) {
-  const nlohmann::json stage = resolved(plan, "/zero_optimization/stage");
-  return stage.is_number_integer() ? stage.get<int64_t>() : 0;
+  const nlohmann::json asked = resolved(plan, "/zero_optimization/stage");
+  const int64_t stage = asked.is_number_integer() ? asked.get<int64_t>() : 0;
+  return stage == 1 && plan.training().accumulation_steps() == 1 ? 2 : stage;
 }
 
 /// Whether less could be kept for the backward: the user has said what is.

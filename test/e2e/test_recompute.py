@@ -238,6 +238,17 @@ def test_changes_that_would_fit_come_with_their_bytes(case):
     assert "with zero_optimization.stage 1 it needs " in two and "with deepstatic.pipeline.stages 2 it needs " in two
 
 
+@pytest.mark.parametrize("steps, stage", [(2, 2), (1, 3)])
+def test_a_plan_of_zero_1_that_does_not_fit_names_the_stage_that_holds_less(case, steps, stage):
+    """Stage 2 where it accumulates; with one micro-batch a step it is laid out as stage 2 already."""
+    this = case("gpt2", zero_optimization={"stage": 1, "reduce_bucket_size": 3000, "stage3_max_live_parameters": 0})
+    set_to = lambda value: ["--set", f"gradient_accumulation_steps={steps}", "--set", f"zero_optimization.stage={value}"]
+    room = arena(this.compile("none", None, 2, *set_to(stage))[1])
+    done = this.tools(*this.arguments("none", room, 2, *set_to(1))[1], code=1)
+    assert re.search(rf"; with zero_optimization\.stage {stage} it needs [0-9.]+ [KM]iB, which fits", done.stderr)
+    assert f"try: --set zero_optimization.stage={stage}" in done.stderr
+
+
 def test_check_says_what_fits(case):
     this = case("gpt2")
     needed = arena(this.compile("none")[1])

@@ -104,7 +104,7 @@ def test_buckets_and_keeping_change_no_bit(trainer, stage):
 
 # Pass: where it has something to do (stage, accumulation, what it saves).
 OPTIONAL = {"ds-elide-redundant-gathers": (3, 2, "bytes"), "ds-keep-parameters-gathered": (3, 2, "bytes"),
-            "ds-advance-reductions": (1, 1, None), "ds-combine-collectives": (2, 2, "launches"),
+            "ds-advance-reductions": (0, 1, None), "ds-combine-collectives": (2, 2, "launches"),
             "ds-hoist-gathers": (3, 2, None), "ds-split-async-collectives": (0, 1, "queue")}
 
 

@@ -7,18 +7,33 @@ from conftest import write_config
 from zero_trainer import FROZEN, MODELS, UNREACHED, exporter, gradient_bytes, sent, trainer  # noqa: F401 - trainer is a fixture
 
 
+@pytest.mark.parametrize("accumulation", [1, 4])
 @pytest.mark.parametrize("stage", range(4))
-def test_bytes_follow_the_zero_table(trainer, stage):
+def test_bytes_follow_the_zero_table(trainer, stage, accumulation):
+    """Stage 1 shares gradients out where a step has one micro-batch."""
     ranks = 4
-    report = trainer.report(trainer.compile("llama", ranks, 1, stage, stage3_param_persistence_threshold=0))
+    report = trainer.report(trainer.compile("llama", ranks, accumulation, stage, stage3_param_persistence_threshold=0))
     zero = report["ranks_detail"][0]["zero"]
-    for kind, shared_from in (("optimizer", 1), ("gradients", 2), ("weights", 3)):
+    for kind, shared_from in (("optimizer", 1), ("gradients", 1 if accumulation == 1 else 2), ("weights", 3)):
         facts = zero[kind]
         expected = facts["whole_bytes"] / (ranks if stage >= shared_from else 1)
         # scalars (the step, metrics) and buffers of the module are nobody's slice
         assert expected <= facts["rank_bytes"] + ranks and facts["rank_bytes"] <= expected * 1.01 + 4096, (kind, facts)
     memory = report["ranks_detail"][0]["memory"]["device"]
     assert memory["bucket_padding"] <= memory["padding"]
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_stage_1_with_one_micro_batch_holds_what_stage_2_holds(trainer, overlap):
+    """Slices of gradients, and at most a bucket of them on its way; the report says the stage that was asked for."""
+    one, two, several = (trainer.report(trainer.compile("llama", 4, accumulation, stage, overlap_comm=overlap))
+                         for stage, accumulation in ((1, 1), (2, 1), (1, 4)))
+    assert one["ranks_detail"] == two["ranks_detail"]
+    assert [entry["value"] for entry in one["config"] if entry["path"] == "zero_optimization.stage"] == [1]
+    gradients, whole = (report["ranks_detail"][0]["zero"]["gradients"]["rank_bytes"] for report in (one, several))
+    largest = max(4 * bucket["elements"] for bucket in one["ranks_detail"][0]["zero"]["buckets"])
+    needed, accumulated = (report["ranks_detail"][0]["memory"]["device"]["arena_bytes"] for report in (one, several))
+    assert needed <= accumulated - whole + gradients + largest
 
 
 @pytest.mark.parametrize("stage, factor", [(0, lambda g: 2), (1, lambda g: 2), (2, lambda g: g + 1)])

@@ -1,7 +1,7 @@
 //===- InsertReductions.cpp - sum gradients and losses over the ranks ----------===//
 //
-// 1. Sharded gradients (ZeRO stages 2 and 3): where a fragment has added to the last member of a bucket, all
-//    additions become one pack and one reduce_scatter onto this rank's slice, every micro-batch.
+// 1. Sharded gradients (laid out by ZeRO stages 2 and 3): where a fragment has added to the last member of a bucket,
+//    all additions become one pack and one reduce_scatter onto this rank's slice, every micro-batch.
 // 2. Replicated gradients (stages 0 and 1): one collective a bucket at the head of the update, an all_reduce or,
 //    where each rank updates its slice alone, a reduce_scatter.
 // 3. Losses: an all_reduce each micro-batch, so that they too are summed in one order.
