@@ -91,28 +91,46 @@ Contents gathered(const RankMemory &memory, const proto::CollectivePart &part, u
   return nothing(bytes);
 }
 
-/// What a role puts into an all_gather. When the first role goes on, all have come, and nobody has written over their
+/// What a role brings to a collective. When the first role goes on, all have come, and nobody has written over their
 /// sources yet.
-const Contents &sourceOf(RankMemory &memory, int part, const Instance &gather) {
+const Contents &broughtTo(RankMemory &memory, int part, const Instance &meeting) {
   const auto [it, isNew] =
-      memory.context.messages.gathered.try_emplace({memory.context.index, gather.call, gather.index, uint32_t(part)});
+      memory.context.messages.brought.try_emplace({memory.context.index, meeting.call, meeting.index, uint32_t(part)});
+  const proto::Operand &source = meeting.command->collective().parts(part).source();
   if (isNew)
-    it->second = memory.contentsOf(gather.command->collective().parts(part).source(), gather.microbatch);
+    it->second = sums(meeting.command->collective())
+                     ? summands(memory, source, memory.context.schedule.instanceOf[meeting.call][meeting.index])
+                     : memory.contentsOf(source, meeting.microbatch);
   return it->second;
+}
+
+/// Whether ranks of all roles bring the same to a sum: what one has seen of its own holds for the others'.
+bool allBringSame(RankMemory &memory, int part, size_t index) {
+  const auto others = memory.context.joint.meetings.find({memory.context.index, index});
+  if (others == memory.context.joint.meetings.end())
+    return true;
+  const Contents &own = broughtTo(memory, part, memory.instance(index));
+  return std::ranges::all_of(others->second, [&](const auto &other) {
+    const Contents &theirs = broughtTo(*memory.context.memories[other.first], part, other.second);
+    return std::ranges::equal(own.segments, theirs.segments, [](const OperandSegment &a, const OperandSegment &b) {
+      return a.begin == b.begin && a.end == b.end && a.value == b.value && a.valueByte == b.valueByte &&
+             a.contributions == b.contributions;
+    });
+  });
 }
 
 /// What ranks of several roles have, side by side; nothing where they are of one.
 std::optional<Contents> gatheredFromRoles(RankMemory &memory, int part, size_t index) {
-  const auto others = memory.context.joint.gathers.find({memory.context.index, index});
-  if (others == memory.context.joint.gathers.end())
+  const auto others = memory.context.joint.meetings.find({memory.context.index, index});
+  if (others == memory.context.joint.meetings.end())
     return std::nullopt;
   const Instance &own = memory.instance(index);
   const proto::CollectiveCommand &collective = own.command->collective();
   std::map<const proto::Role *, std::pair<RankMemory *, const Contents *>> sources = {
-      {&memory.role(), {&memory, &sourceOf(memory, part, own)}}};
+      {&memory.role(), {&memory, &broughtTo(memory, part, own)}}};
   for (const auto &[role, instance] : others->second) {
     RankMemory &theirs = *memory.context.memories[role];
-    sources[&theirs.role()] = {&theirs, &sourceOf(theirs, part, instance)};
+    sources[&theirs.role()] = {&theirs, &broughtTo(theirs, part, instance)};
   }
   const uint64_t bytes = byteCount(collective.parts(part).source());
   const plan::AxisSet axes = plan::axesOf(memory.plan(), collective.communicator());
@@ -281,7 +299,7 @@ Contents resultOfCollective(RankMemory &memory, const proto::Operand &target, si
     return nothing(byteCount(target));
   }
   Contents sum = summands(memory, part.source(), index);
-  if (sum.along - axes != sum.along) // of other elements on each rank
+  if (sum.along - axes != sum.along || !allBringSame(memory, number, index)) // of other elements on each rank
     return nothing(byteCount(target));
   sumOverRanks(memory, sum.segments, part, index);
   if (collective.kind() == proto::CollectiveCommand::REDUCE_SCATTER)

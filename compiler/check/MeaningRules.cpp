@@ -16,11 +16,6 @@ namespace ds::check {
 
 namespace {
 
-bool sums(const proto::CollectiveCommand &collective) {
-  return collective.kind() == proto::CollectiveCommand::ALL_REDUCE ||
-         collective.kind() == proto::CollectiveCommand::REDUCE_SCATTER;
-}
-
 /// What a sum that is no gradient is added to: the sum so far, which begins with 0.
 void requireSumSoFar(RankMemory &memory, const proto::CollectivePart &part, uint32_t variable, uint64_t microbatch) {
   Values &values = memory.values();

@@ -50,8 +50,8 @@ struct Coordinates {
 struct Messages {
   /// By send: what lay in each of its operands.
   std::map<Step, std::vector<Contents>> sent;
-  /// By role, call, command and part of an all_gather: what lay in the source when the first role went on with it.
-  std::map<std::array<uint32_t, 4>, Contents> gathered;
+  /// By role, call, command and part of a collective: what lay in the source when the first role went on with it.
+  std::map<std::array<uint32_t, 4>, Contents> brought;
 };
 
 class RankMemory;

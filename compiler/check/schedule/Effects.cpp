@@ -46,6 +46,11 @@ uint64_t byteCount(const proto::Operand &operand) {
   return bytes;
 }
 
+bool sums(const proto::CollectiveCommand &collective) {
+  return collective.kind() == proto::CollectiveCommand::ALL_REDUCE ||
+         collective.kind() == proto::CollectiveCommand::REDUCE_SCATTER;
+}
+
 bool isOptimizer(const proto::Command &command) {
   const kernels::KernelRow *row = command.has_kernel() ? kernels::findKernel(command.kernel().kernel()) : nullptr;
   return row && row->isOptimizer() && command.kernel().operands_size() >= 2;

@@ -22,6 +22,9 @@ std::vector<Effect> effectsOf(const proto::Command &command);
 uint64_t elementBytes(proto::DType dtype);
 uint64_t byteCount(const proto::Operand &operand);
 
+/// Whether a collective adds up what ranks bring.
+bool sums(const proto::CollectiveCommand &collective);
+
 /// Whether a kernel changes operand 0, a parameter, by operand 1, its gradient.
 bool isOptimizer(const proto::Command &command);
 /// Whether such a kernel runs it. Its variables are the parameter, the gradient and the state, in any order.

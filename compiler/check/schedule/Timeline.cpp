@@ -159,10 +159,9 @@ void meet(JointTimeline &joint, const Step &a, const Step &b) {
   const Instance &theirs = joint.timelines[b.role].instances[b.instance];
   if (own.command->has_send()) {
     joint.senders.try_emplace(b, a); // of several that send, all send the same
-  } else if (own.command->has_collective() &&
-             own.command->collective().kind() == proto::CollectiveCommand::ALL_GATHER) {
-    joint.gathers[a][b.role] = theirs;
-    joint.gathers[b][a.role] = own;
+  } else if (own.command->has_collective()) {
+    joint.meetings[a][b.role] = theirs;
+    joint.meetings[b][a.role] = own;
   }
 }
 

@@ -50,8 +50,8 @@ struct JointTimeline {
   std::vector<Timeline> timelines; ///< by role; empty for one that does not have the program
   std::vector<Step> order;         ///< of all instances, an order that happens: a message is sent before it is received
   std::map<Step, Step> senders;    ///< by receive: where its message came from
-  /// By all_gather that ranks of several roles enter: what each of the other roles enters, when it has reached it.
-  std::map<Step, std::map<uint32_t, Instance>> gathers;
+  /// By collective that ranks of several roles enter: what each of the other roles enters, when it has reached it.
+  std::map<Step, std::map<uint32_t, Instance>> meetings;
 };
 
 /// Simulates `program` for all roles at once, without its tail if so asked. What is in the tail comes last in the
