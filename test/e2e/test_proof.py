@@ -52,3 +52,8 @@ def test_the_page_of_tests_has_todays_counts():
 def test_the_page_of_the_checker_has_todays_lines():
     import trusted_lines
     assert not list(trusted_lines.check())
+
+
+def test_the_page_of_the_house_has_todays_lines():
+    import room_lines
+    assert not list(room_lines.check())
