@@ -180,7 +180,11 @@ void write(RankMemory &memory, const proto::Operand &operand, const Contents &co
   written.content.buffer = operand.buffer();
   written.content.generation =
       memory.isCarried(buffer) ? instance.microbatch + 1 : RankMemory::generationOf(buffer, instance);
-  memory.put(range, written, isScratch ? Contents{{{0, range.end - range.begin}}} : contents);
+  const uint64_t bytes = range.end - range.begin, ranks = memory.coordinates(contents.along).count;
+  if (isScratch)
+    return memory.put(range, written, {{{0, bytes}}});
+  const bool isWhole = !contents.segments.empty() && contents.segments.back().end == bytes * ranks;
+  memory.put(range, written, isWhole ? contents : Contents{{{0, bytes, {.value = Values::other}}}});
 }
 
 } // namespace ds::check

@@ -71,6 +71,8 @@ std::string checkGradient(const RankMemory &memory, const Known &segment, const 
         return "holds " + number +
                " summed over ranks that have the same samples, as many times as there are such ranks";
   }
+  if (next != segment.contributions.end())
+    return "holds micro-batch " + std::to_string(next->microbatch) + ", which the step has not";
   return {};
 }
 

@@ -162,6 +162,9 @@ std::optional<Contents> copyOrSumOfSums(RankMemory &memory, const std::vector<Co
   const bool rounds = converts(command) && roundsSums(memory.plan());
   if (!rounds && !Meaning::isCopy(kernel) && !Meaning::isAddition(kernel))
     return std::nullopt;
+  for (const proto::Operand &operand : kernel.operands()) // nothing broadcasts
+    if (!rounds && byteCount(operand) != byteCount(kernel.operands(kernel.operands_size() - 1)))
+      return std::nullopt;
   const int operands = kernel.operands_size() - 1;
   if (operands > 2 || !areSums(memory, read, operands))
     return std::nullopt;

@@ -126,7 +126,10 @@ private:
     for (size_t r = 0; r < written.size(); ++r) {
       const DType type = few.operands[program_.inputs + r].dtype;
       for (size_t i = 0; i < elements.size(); ++i) {
-        const uint32_t own = written[r].at(elements[i]);
+        const auto found = written[r].find(elements[i]);
+        if (found == written[r].end())
+          throw Error("it writes other elements of one result than of another");
+        const uint32_t own = found->second;
         if (!isEqual(type, own, valueOf(wanted[r], type, i)) && !isEqual(type, own, valueOf(others[r], type, i)))
           refuse(r, elements[i], floatOf(type, own), floatOf(type, valueOf(wanted[r], type, i)));
       }

@@ -53,6 +53,12 @@ void requireOneShape(const proto::KernelCommand &fused, const kernels::CallLayou
         }
 }
 
+bool isUsed(const kernels::Expansion &expansion, std::string_view operand) {
+  return std::ranges::any_of(expansion.ops, [&](const kernels::ExpandedOp &step) {
+    return std::ranges::count(step.operands, operand) + std::ranges::count(step.results, operand) > 0;
+  });
+}
+
 } // namespace
 
 const proto::ReferenceOp &Meaning::opNamed(const proto::Command &command, std::string_view kind) const {
@@ -114,6 +120,10 @@ std::vector<Meaning::Result> Meaning::fused(const proto::Command &command, const
         made.push_back(value = values_.converted(value, kernel.operands(int(*operand)).dtype()));
     }
   }
+  for (size_t i = 0; i < layout.size(); ++i)
+    if (!isUsed(expansion, layout[i].name))
+      throw Mismatch{"its operand " + std::to_string(i) + " (" + std::string(layout[i].name) +
+                     ") has no part in what it computes"};
   requireNamed(command, made);
   std::vector<Result> results(size_t(kernel.operands_size()));
   for (size_t i = 0; i < layout.size(); ++i)

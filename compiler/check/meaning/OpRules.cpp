@@ -75,6 +75,12 @@ template <typename Message> std::string typeName(const Message &message) {
 /// so the number of elements tells how they lie.
 bool seesRows(const kernels::KernelRow &row) { return row.operands[0].shape == "[..., cols]"; }
 
+const kernels::KernelRow &rowOf(const proto::KernelCommand &kernel) {
+  if (const kernels::KernelRow *row = kernels::findKernel(kernel.kernel()))
+    return *row;
+  throw Mismatch{"there is no kernel " + kernel.kernel()};
+}
+
 bool isWorkspace(const proto::Operand &operand) {
   return operand.access() == proto::Operand::SCRATCH && operand.dtype() == proto::DTYPE_U8 && operand.shape_size() == 1;
 }
@@ -82,7 +88,7 @@ bool isWorkspace(const proto::Operand &operand) {
 } // namespace
 
 void requireAttributes(const proto::Plan &plan, const proto::KernelCommand &kernel, const proto::ReferenceOp &op) {
-  const kernels::KernelRow &row = *kernels::findKernel(kernel.kernel());
+  const kernels::KernelRow &row = rowOf(kernel);
   for (const proto::Attribute &attribute : kernel.attributes())
     if (const proto::Attribute *said = attributeOf(op, attribute.name());
         !saysWhatIsRead(row, attribute.name()) &&
@@ -95,7 +101,7 @@ void requireAttributes(const proto::Plan &plan, const proto::KernelCommand &kern
 }
 
 void requireOperands(const proto::Plan &plan, const proto::KernelCommand &kernel, const proto::ReferenceOp &op) {
-  const kernels::KernelRow &row = *kernels::findKernel(kernel.kernel());
+  const kernels::KernelRow &row = rowOf(kernel);
   const int count = op.operands_size() + op.results_size();
   if (kernel.operands_size() < count)
     throw Mismatch{"it has fewer operands than " + titleOf(op)};

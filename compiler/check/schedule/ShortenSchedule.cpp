@@ -49,9 +49,13 @@ public:
   }
 
   /// Whether each routine that is called often takes micro-batches 0, 1, ... of `microbatches` in this order; for the
-  /// last of them another may be called instead.
+  /// last of them another may be called instead. The others are called for the first and the last alone.
   bool isInOrder(uint64_t microbatches) const {
     return std::ranges::all_of(calls_, [&](const std::vector<size_t> &calls) {
+      for (const size_t call : calls)
+        if (const uint64_t own = program_.calls(int(call)).microbatch();
+            calls.size() <= seldom && own != 0 && own + 1 != microbatches)
+          return false;
       for (size_t i = 0; calls.size() > seldom && i < calls.size(); ++i)
         if (program_.calls(int(calls[i])).microbatch() != i)
           return false;
@@ -97,6 +101,16 @@ public:
           return {};
       }
     return found;
+  }
+
+  /// How many micro-batches a routine of a repetition is ahead of another: so long what one leaves waits for the other.
+  uint64_t spread(const Repetition &one) const {
+    uint32_t least = UINT32_MAX, most = 0;
+    for (size_t c = one.begin; c < one.begin + one.length; ++c) {
+      least = std::min(least, program_.calls(int(c)).microbatch());
+      most = std::max(most, program_.calls(int(c)).microbatch());
+    }
+    return most - least;
   }
 
 private:
@@ -195,7 +209,8 @@ std::optional<proto::Plan> shortenSchedule(const proto::Plan &plan) {
       return std::nullopt;
     const uint64_t needed = step.longestDelay(microbatches) + 4; // so every wait reaches back into what stays
     for (const Repetition &one : repetitions.back()) {
-      left = std::min(left, one.microbatches() - std::min(one.microbatches(), needed + one.advance));
+      const uint64_t stay = needed + one.advance + step.spread(one);
+      left = std::min(left, one.microbatches() - std::min(one.microbatches(), stay));
       together = together > microbatches ? together : std::lcm(together, one.advance);
     }
   }

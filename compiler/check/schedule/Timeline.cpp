@@ -204,6 +204,21 @@ JointTimeline recordTimeline(const proto::Plan &plan, const std::string &program
   return joint;
 }
 
+std::set<Meeting> meetingsOf(const JointTimeline &joint) {
+  std::set<Meeting> meetings;
+  const auto add = [&](const Instance &a, const Instance &b) {
+    meetings.insert({a.role, a.routine, int64_t(a.index), b.role, b.routine, int64_t(b.index),
+                     int64_t(a.microbatch) - int64_t(b.microbatch)});
+  };
+  const auto at = [&](const Step &step) { return joint.timelines[step.role].instances[step.instance]; };
+  for (const auto &[receive, send] : joint.senders)
+    add(at(receive), at(send));
+  for (const auto &[step, others] : joint.meetings)
+    for (const auto &[role, other] : others)
+      add(at(step), other);
+  return meetings;
+}
+
 const proto::Program *programNamed(const proto::Role &role, const std::string &name) {
   const auto own = std::ranges::find_if(role.programs(), [&](const proto::Program &one) { return one.name() == name; });
   return own == role.programs().end() ? nullptr : &*own;

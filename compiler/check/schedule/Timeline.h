@@ -4,9 +4,11 @@
 #include "runtime/plan/plan.pb.h"
 #include "runtime/plan/run/Simulator.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,6 +55,11 @@ struct JointTimeline {
   /// By collective that ranks of several roles enter: what each of the other roles enters, when it has reached it.
   std::map<Step, std::map<uint32_t, Instance>> meetings;
 };
+
+/// Which commands of two roles meet, and how many micro-batches one is ahead of the other: role, routine and command of
+/// each, then the difference.
+using Meeting = std::array<int64_t, 7>;
+std::set<Meeting> meetingsOf(const JointTimeline &joint);
 
 /// Simulates `program` for all roles at once, without its tail if so asked. What is in the tail comes last in the
 /// order. Refuses ("progress") a program that gets stuck, communicators that a role enters from two queues, and events

@@ -211,7 +211,8 @@ TEST(Check, RefusesAUseOutsideALife) {
 
 TEST(Check, RefusesAGradientThatIsClearedLate) {
   TwoRanks plan;
-  plan.builder.role().mutable_programs(0)->mutable_calls(4)->set_routine(plan.begin); // clears it once more
+  plan.builder.role().mutable_programs(0)->mutable_calls(5)->set_routine(plan.begin); // clears it once more
+  plan.builder.call(plan.step, plan.update, 1);
   EXPECT_FINDING(plan.check(), "coverage", "lacks micro-batch 0");
 }
 
