@@ -180,9 +180,9 @@ def wrong_beta(planted):
 
 
 def wrong_rank_stride(planted):
-    gradient = planted.command("adamw", "transformer.h.0.mlp.c_fc.weight").kernel.operands[1]
-    assert gradient.rank_stride > 0
-    gradient.rank_stride = 0  # every rank takes rank 0's slice
+    parameter = planted.command("adamw", "transformer.h.0.mlp.c_fc.weight").kernel.operands[0]
+    assert parameter.rank_stride > 0
+    parameter.rank_stride = 0  # every rank updates rank 0's slice
     return "step 1, update, train.adamw transformer.h.0.mlp.c_fc.weight, variable transformer.h.0.mlp.c_fc.weight,"
 
 
