@@ -4,11 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/check/GradientRules.h"
-#include "compiler/check/MeaningRules.h"
 #include "compiler/check/WrittenValues.h"
-#include "compiler/check/schedule/Layout.h"
 #include "runtime/plan/world/Mesh.h"
-#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -38,8 +35,8 @@ Spread sliceOf(const Values &values, uint32_t value, uint32_t axis, uint64_t par
   return {axis, {}, Cut::inParts(1, parts, values.type(value).elements.value_or(0) / parts)};
 }
 
-/// Whether segments are all of one value, behind its first `skip` bytes.
-bool isAll(const Values &values, const std::vector<OperandSegment> &segments, uint64_t skip) {
+/// Whether segments are all of one value.
+bool isAll(const Values &values, const std::vector<OperandSegment> &segments) {
   const uint32_t value = segments.front().value;
   const ValueType &type = values.type(value);
   if (value <= Values::other || !type.elements ||
@@ -47,7 +44,7 @@ bool isAll(const Values &values, const std::vector<OperandSegment> &segments, ui
           *type.elements * elementBytes(type.dtype))
     return false;
   return std::ranges::all_of(
-      segments, [&](const OperandSegment &one) { return one.value == value && one.valueByte == one.begin + skip; });
+      segments, [&](const OperandSegment &one) { return one.value == value && one.valueByte == one.begin; });
 }
 
 /// What parts along the axis of a communicator are side by side, if `own` is this rank's; nothing where they are not
@@ -60,7 +57,7 @@ std::optional<uint32_t> joinedParts(const RankMemory &memory, uint32_t communica
   if (!placed || !axis ||
       placed->spread != sliceOf(values, placed->whole, *axis, plan::Group(memory.plan(), communicator).size()))
     return std::nullopt;
-  return isAll(values, own, 0) ? std::optional(placed->whole) : std::nullopt;
+  return isAll(values, own) ? std::optional(placed->whole) : std::nullopt;
 }
 
 /// The part of a collective whose target this is.
@@ -266,7 +263,7 @@ Contents scattered(const RankMemory &memory, Contents sum, const proto::Collecti
   const uint32_t value = sum.segments[0].value;
   if (value == values.zero())
     return {{{0, bytes, {.value = value}}}};
-  if (!isAll(values, sum.segments, 0))
+  if (!isAll(values, sum.segments))
     return nothing(bytes);
   return {{{0,
             bytes,
