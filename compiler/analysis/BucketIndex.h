@@ -12,6 +12,9 @@ namespace ds {
 inline constexpr llvm::StringLiteral bucketAttribute = "dist.bucket";
 /// The ZeRO stage by which the bucket is treated, 0 to 3.
 inline constexpr llvm::StringLiteral zeroStageAttribute = "dist.zero_stage";
+/// Under stages 1 and 2: the 16-bit type that all uses of the parameter read. A rank holds its slice as it is, and what
+/// it computes with is gathered in this type.
+inline constexpr llvm::StringLiteral workingTypeAttribute = "dist.working_type";
 
 /// On a dist.bucket: how often it is gathered, and why.
 inline constexpr llvm::StringLiteral gatheredAttribute = "dist.gathered";

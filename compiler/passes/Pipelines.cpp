@@ -98,7 +98,9 @@ static double heldBytes(const CompileOptions &options) {
   const double shared = 1.0 / double(options.dataParallel);
   const int64_t stage = laidOutStage(options);
   const int64_t whole = stage == 0 ? 4 : 3 - stage; // what ZeRO leaves whole
-  return double(whole) + double(4 - whole) * shared;
+  // With ranks beside it, one works with 16 bits of the parameter.
+  const bool works = !options.narrow.empty() && options.dataParallel > 1 && (stage == 1 || stage == 2);
+  return double(whole) + double(4 - whole) * shared - (works ? 0.5 - shared : 0);
 }
 
 void buildCutPipeline(OpPassManager &pm, const CompileOptions &options) {
@@ -182,7 +184,11 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
       pm.addPass(createJoinStages());
     return;
   }
-  const ZeroOptions &zero = options.zero;
+  ZeroOptions zero = options.zero;
+  if (zero.stage < 3) { // what is gathered are the 16 bits that every rank works with
+    zero.maxLive = zero.maxReuseDistance = unlimited;
+    zero.prefetch = zero.bucketElements;
+  }
   // First a decision on paper, which a user may have written already; then the layout that all that follows relies on:
   // one collective, or one update, is one contiguous piece of memory.
   pm.addPass(createPlanBuckets({.stage = laidOutStage(options),

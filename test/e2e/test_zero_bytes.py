@@ -46,6 +46,22 @@ def test_wire_bytes(trainer, stage, factor):
     assert factor(accumulation) * share <= sent(rank["wire_bytes_per_step"]) <= factor(accumulation) * share * 1.005
 
 
+@pytest.mark.parametrize("accumulation", [1, 3])
+@pytest.mark.parametrize("stage", [1, 2])
+@pytest.mark.parametrize("type_", ["bf16", "fp16"])
+def test_ranks_work_with_16_bits_of_a_sharded_parameter(trainer, stage, accumulation, type_):
+    """2 bytes an element are gathered, once a step, and held whole; of float32 a rank has its slice, and all of what is read so."""
+    ranks = 4
+    report = trainer.report(trainer.compile("llama", ranks, accumulation, stage, keys={type_: {"enabled": True}}))
+    rank = report["ranks_detail"][0]
+    parameters = [bucket for bucket in rank["zero"]["buckets"] if "::" not in bucket["name"]]
+    sliced, whole = ([b["elements"] for b in parameters if b["held"] == held] for held in ("slice", "whole"))
+    assert sliced and whole
+    assert all(b["rank_bytes"] == 4 * b["elements"] // (ranks if b["held"] == "slice" else 1) for b in parameters)
+    share = (ranks - 1) / ranks * (2 * sum(sliced) + 4 * sum(whole))
+    assert share <= rank["wire_bytes_per_step"]["all_gather"] <= share * 1.02 + 4096  # and the partial sums of the norm
+
+
 def share_of_stage_3(report, accumulation, of_sliced):
     """(n - 1) / n times the bytes of every bucket of parameters, each as often as a step moves it; `of_sliced` says how often
     those that are shared out move."""

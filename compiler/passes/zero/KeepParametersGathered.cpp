@@ -114,8 +114,8 @@ private:
       return say(first.bucket, "in each pass: several micro-batches are in flight, and kept for the step more than "
                                "stage3_max_live_parameters, " +
                                    std::to_string(maxLive) + ", would be gathered");
-    say(first.bucket, forStep ? "once a step: stage3_max_live_parameters, " + std::to_string(maxLive) + ", allows it"
-                              : "once a micro-batch: from the forward to the backward");
+    say(first.bucket,
+        forStep ? "once a step: " + whatAllowsIt() : "once a micro-batch: from the forward to the backward");
     before.occupy(first.last + 1, before.instants(), elements);
     after.occupy(0, second.first, elements);
     if (forStep) {
@@ -140,6 +140,11 @@ private:
     bucket->setAttr(gatheredAttribute, StringAttr::get(bucket.getContext(), when));
   }
 
+  std::string whatAllowsIt() const {
+    return maxLive == unlimited ? "every rank works with all of it, in 16 bits"
+                                : "stage3_max_live_parameters, " + std::to_string(maxLive) + ", allows it";
+  }
+
   /// What the backward has no use for, an embedding or a bias, can but stay for the step.
   void keepForwardOnly(GatherUses &before, GatherUses &after, dist::FragmentOp forward, SymbolTable &symbols) {
     llvm::DenseMap<Operation *, int> counts; // gathers of a bucket; looked up
@@ -158,7 +163,7 @@ private:
       before.occupy(next, before.instants(), elements);
       after.occupy(0, after.instants(), elements);
       before.occupy(0, gather.first, elements);
-      say(gather.bucket, "once a step: stage3_max_live_parameters, " + std::to_string(maxLive) + ", allows it");
+      say(gather.bucket, "once a step: " + whatAllowsIt());
       FlatSymbolRefAttr value = makeValue(gather.bucket, true, forward, symbols);
       gatherOnce(gather.op(), value, forward, symbols);
       loadInstead(gather.op(), value);

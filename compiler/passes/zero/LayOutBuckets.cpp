@@ -4,7 +4,8 @@
 // 2. Lay them end to end, each from a multiple of 1024 elements on; cut the whole into equal slices, one a rank of
 //    axis data.
 // 3. Make that bucket for the parameters (from stage 1 on), for their gradients and for each kind of optimizer
-//    state. By its sharding a bucket is replicated or sharded, as the stage says.
+//    state. By its sharding a bucket is replicated or sharded, as the stage says. Parameters of which only a rounding
+//    is used are sharded from stage 1 on: what every rank holds whole is the rounding.
 // A bucket is what FSDP calls a flat parameter (Zhao et al., arXiv 2304.11277).
 //
 //===----------------------------------------------------------------------===//
@@ -33,6 +34,7 @@ namespace {
 struct Plan {
   int64_t stage = 0;
   bool trained = false;
+  Type working; // in which every use reads it; null: as it is
   SmallVector<train::VariableOp> parameters;
 };
 
@@ -80,12 +82,14 @@ private:
       return variable.emitOpError() << "must be a parameter with the name of a bucket in " << bucketAttribute
                                     << " and a stage from 0 to 3 in " << zeroStageAttribute;
     const bool trained = bool(gradients_->of(variable.getSymNameAttr()));
-    if (!trained && stage.getInt() < 3)
+    auto workingType = variable->getAttrOfType<TypeAttr>(workingTypeAttribute);
+    const Type working = workingType ? workingType.getValue() : Type();
+    if (!trained && stage.getInt() < 3 && !working)
       return variable.emitOpError() << "has no gradient, and only stage 3 shares out parameters; leave " << name
                                     << " out";
     Plan &plan = plans[name];
     if (!plan.parameters.empty() &&
-        (plan.stage != stage.getInt() || plan.trained != trained ||
+        (plan.stage != stage.getInt() || plan.trained != trained || plan.working != working ||
          plan.parameters.front().getTensorType().getElementType() != variable.getTensorType().getElementType())) {
       InFlightDiagnostic error = variable.emitOpError()
                                  << "shares bucket " << name
@@ -95,6 +99,7 @@ private:
     }
     plan.stage = stage.getInt();
     plan.trained = trained;
+    plan.working = working;
     plan.parameters.push_back(variable);
     return success();
   }
@@ -109,7 +114,7 @@ private:
     const auto replicated = dist::ShardingAttr::getReplicated(&getContext()),
                sharded = dist::ShardingAttr::getSharded(builder_.getStringAttr(dist::dataAxis), 0);
     if (plan.stage > 0)
-      make(name, plan.stage == 3 ? sharded : replicated, parameters, plan, symbols);
+      make(name, plan.stage == 3 || plan.working ? sharded : replicated, parameters, plan, symbols);
     if (!plan.trained)
       return;
     make(gradientName(name), plan.stage >= 2 ? sharded : replicated, gradients, plan, symbols);

@@ -17,8 +17,10 @@ def PlanBuckets : DsPass<"ds-plan-buckets"> {
     Parameters join the open bucket of their element type and stage in the order in which they are used, until
     `bucket-elements` are reached; a larger one has a bucket of its own. Stage 0 sums gradients, 1 also shares out the
     optimizer's state, 2 the gradients, 3 the parameters. For 1, `ds-zero-pipeline` asks for 2 where a step has one micro-batch.
+    Where all uses of a parameter read its rounding to 16 bits, `dist.working_type` says so. Under stages 1 and 2 a rank then holds its slice
+    alone, and the rounding is what every rank has whole.
     Under stage 3 small parameters are treated by stage 2, so that they need no gather; their buckets are their own. Not so where so many ranks share them that padding would be more than
-    one in 128 of what a rank holds. Frozen parameters lie in buckets under stage 3 alone. What a parameter says already stays.
+    one in 128 of what a rank holds. Frozen parameters lie in buckets where their slices are all that a rank holds. What a parameter says already stays.
 
     With `for-launches`, on one rank, nothing is shared out, and one launch is for many parameters. It is their update, the squares of their
     gradients or, by stage 3, the rounding of those that are only used in 16 bits (`ds-narrow-gathers`). The others are of stage 1.

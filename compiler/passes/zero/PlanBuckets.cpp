@@ -2,7 +2,7 @@
 //
 // 1. Parameters in the reverse order of their last gradients, which is about that of their first use.
 // 2. Each joins the open bucket of its element type, ZeRO stage, size class and pipeline stages, if it has room,
-//    else opens the next one. Those that are updated otherwise (parameter groups) join another, and under stage 3
+//    else opens the next one. Those that are updated otherwise (parameter groups) join another, and from stage 1 on
 //    those that are only used in 16 bits, which ds-narrow-gathers gathers so.
 // 3. Under stage 3, small parameters are handled as under stage 2, unless padding would cost more than that saves.
 // 4. With for-launches, on one rank, nothing is shared out: one launch updates a bucket's parameters. Another rounds
@@ -167,11 +167,12 @@ private:
     persistent_ += small ? elements : 0;
     const Type usedAs = usedAs_.lookup(parameter.getSymNameAttr());
     const int64_t zeroStage = forLaunches ? (usedAs ? 3 : 1) : small && keepsSmallOnes_ ? 2 : stage;
-    if (!trained && (zeroStage < 3 || forLaunches))
+    const bool works = usedAs && !forLaunches && (stage == 1 || stage == 2); // in 16 bits, which are gathered
+    if (!trained && ((zeroStage < 3 && !works) || forLaunches))
       return; // nothing of it is shared out
     const int64_t room = llvm::alignTo(elements, dist::BucketOp::block);
     const bool padded = forLaunches && room != elements; // what is between has to be made zero in each step
-    const Type narrow = zeroStage == 3 ? usedAs : Type();
+    const Type narrow = zeroStage == 3 || works ? usedAs : Type();
     Open &open =
         open_[{parameter.getTensorType().getElementType(), narrow, zeroStage * 8 + trained * 4 + small * 2 + padded,
                stagesOf(parameter.getSymNameAttr()), updates_.lookup(parameter.getSymNameAttr())}];
@@ -181,6 +182,8 @@ private:
     Builder builder(&getContext());
     parameter->setAttr(bucketAttribute, builder.getStringAttr(open.name));
     parameter->setAttr(zeroStageAttribute, builder.getI64IntegerAttr(zeroStage));
+    if (works)
+      parameter->setAttr(workingTypeAttribute, TypeAttr::get(usedAs));
   }
 
   /// The bucket that takes the next parameter of its kind, if it has room.

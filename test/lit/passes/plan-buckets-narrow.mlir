@@ -1,13 +1,15 @@
 // RUN: ds-opt %s --ds-plan-buckets=stage=3 | FileCheck %s
 // RUN: ds-opt %s --ds-plan-buckets=stage=2 | FileCheck %s --check-prefix=TWO
 
-// Tests that stage 3 keeps parameters apart that are only used in a smaller type: @a, and @b seen in another shape.
+// Tests that stages 1 to 3 keep parameters apart that are only used in a smaller type: @a, and @b seen in another shape.
+// Below stage 3 that type stands with them: every rank works with all of it.
 // CHECK: parameter @a {{.*}}dist.bucket = "zero.0"
 // CHECK: parameter @b {{.*}}dist.bucket = "zero.0"
 // CHECK: parameter @c {{.*}}dist.bucket = "zero.1"
-// TWO: parameter @a {{.*}}dist.bucket = "zero.0"
-// TWO: parameter @b {{.*}}dist.bucket = "zero.0"
-// TWO: parameter @c {{.*}}dist.bucket = "zero.0"
+// CHECK-NOT: dist.working_type
+// TWO: parameter @a {{.*}}dist.bucket = "zero.0", dist.working_type = bf16, dist.zero_stage = 2
+// TWO: parameter @b {{.*}}dist.bucket = "zero.0", dist.working_type = bf16, dist.zero_stage = 2
+// TWO: parameter @c {{.*}}dist.bucket = "zero.1", dist.zero_stage = 2
 dist.mesh @mesh ["data"] [4]
 train.variable parameter @a : tensor<1024xf32> from #train.fill<0.0> {trainable}
 train.variable gradient @"a::gradient" of @a : tensor<1024xf32>
