@@ -468,8 +468,7 @@ int64_t ds::stateBytes(plan::RoleOp role) {
   for (auto arena : role.getOps<plan::ArenaOp>())
     if (arena.getSpace() == plan::MemorySpace::Device)
       bytes += SlotLayout(role, uses, arena, /*alignment=*/1).peakBytes([](plan::BufferOp buffer) {
-        return buffer.getScope() == plan::Scope::Plan ||
-               (buffer.getScope() == plan::Scope::Step && buffer.getCategory() == plan::Category::Gradients);
+        return buffer.getScope() == plan::Scope::Plan || buffer.getScope() == plan::Scope::Step;
       });
   return bytes;
 }
