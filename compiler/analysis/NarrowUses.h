@@ -5,18 +5,21 @@
 
 namespace ds {
 
+/// Whether a cast rounds: to a smaller type of float.
+inline bool isNarrowing(train::CastOp cast) {
+  const mlir::Type from = mlir::getElementTypeOrSelf(cast.getInput().getType()),
+                   to = mlir::getElementTypeOrSelf(cast.getType());
+  return mlir::isa<mlir::FloatType>(from) && mlir::isa<mlir::FloatType>(to) &&
+         to.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth();
+}
+
 /// The smaller type of float that all users of a float tensor cast it to; null where there is none, or no user.
 inline mlir::Type narrowTypeOf(mlir::Value tensor) {
   mlir::Type common;
   for (mlir::Operation *user : tensor.getUsers()) {
     auto cast = mlir::dyn_cast<train::CastOp>(user);
-    if (!cast)
-      return {};
-    const mlir::Type from = mlir::getElementTypeOrSelf(tensor.getType()),
-                     to = mlir::getElementTypeOrSelf(cast.getType());
-    const bool isNarrower = mlir::isa<mlir::FloatType>(from) && mlir::isa<mlir::FloatType>(to) &&
-                            to.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth();
-    if (!isNarrower || (common && common != to))
+    const mlir::Type to = cast ? mlir::getElementTypeOrSelf(cast.getType()) : mlir::Type();
+    if (!cast || !isNarrowing(cast) || (common && common != to))
       return {};
     common = to;
   }

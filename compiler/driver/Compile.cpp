@@ -318,14 +318,15 @@ static CompileResult compileOne(const CompileRequest &request, MLIRContext &cont
                       !options.offload.parameters.empty() || config.offloadAuto;
   if (leaves)
     setLinks(*module, machine);
-  OwningOpRef<ModuleOp> planned;
   const bool searches = config.recompute.mode == config::Recompute::Mode::Auto;
-  if (roomOf(machine) > 0 && (searches || leaves)) {
+  OwningOpRef<ModuleOp> planned = planRoundingOnce(*module, roomOf(machine), searches, options, diagnostics);
+  if (!planned && roomOf(machine) > 0 && (searches || leaves)) {
     request.progress("fitting it into memory");
     planned = config.offloadAuto ? planOffloaded(*module, roomOf(machine), searches, offloadChoices(options),
                                                  describedMachine(machine), options, diagnostics)
                                  : planWithinMemory(*module, roomOf(machine), searches, options, diagnostics);
-  } else if (options.offload.optimizer == "nvme" && machine.hostMemory > 0) // gradients may have to lie in files, too
+  } else if (!planned && options.offload.optimizer == "nvme" &&
+             machine.hostMemory > 0) // gradients may have to lie in files, too
     planned = planWithinMemory(*module, std::numeric_limits<int64_t>::max(), false, options, diagnostics);
   if (config.offloadAuto)
     config.autos.push_back(chosenOffload(options.offload, roomOf(machine)));

@@ -2,6 +2,7 @@
 #include "compiler/driver/PlanWithinMemory.h"
 
 #include "compiler/analysis/Cost.h"
+#include "compiler/analysis/NarrowUses.h"
 #include "compiler/driver/LevelSearch.h"
 #include "core/Error.h"
 #include "dialects/Train/Train.h"
@@ -9,6 +10,31 @@
 using namespace mlir;
 using namespace ds;
 using namespace ds::driver;
+
+/// Whether several micro-batches may share what is rounded, in device memory beside the parameter.
+static bool mayRoundOnce(ModuleOp module, const CompileOptions &options) {
+  const OffloadOptions &offload = options.offload;
+  const bool gathers = options.dataParallel > 1 && options.zero.stage > 0; // what slices are rounded to
+  if (options.microbatches == 1 || gathers || !offload.parameters.empty() || offload.optimizer == "host")
+    return false;
+  const auto isFound = [](train::CastOp cast) {
+    return isNarrowing(cast) ? WalkResult::interrupt() : WalkResult::advance();
+  };
+  return module.walk(isFound).wasInterrupted();
+}
+
+OwningOpRef<ModuleOp> ds::driver::planRoundingOnce(ModuleOp module, int64_t room, bool searches,
+                                                   CompileOptions &options, const DiagnosticCollector &diagnostics) {
+  if (room == 0 || !mayRoundOnce(module, options))
+    return nullptr;
+  CompileOptions roomy = options;
+  roomy.keepsOperands |= searches && options.device == kernels::Device::Cuda;
+  LevelSearch search(module, std::move(roomy), diagnostics);
+  if (std::optional<LevelSearch::Planned> planned = search.planWithin(options.recompute.level, room))
+    return std::move(planned->module);
+  options.roundsOnce = false;
+  return nullptr;
+}
 
 OwningOpRef<ModuleOp> ds::driver::planWithinMemory(ModuleOp module, int64_t room, bool searches,
                                                    CompileOptions &options, const DiagnosticCollector &diagnostics) {

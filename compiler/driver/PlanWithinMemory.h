@@ -13,6 +13,12 @@
 
 namespace ds::driver {
 
+/// Plans `module`, which is differentiated, with parameters that are rounded once a step, not in each micro-batch, for
+/// which each takes memory. Null where nothing is rounded so, and where that does not fit into `room`: from then on
+/// `options` do without. 0 bytes: the room is unknown. Else as planWithinMemory, at the level that `options` ask for.
+mlir::OwningOpRef<mlir::ModuleOp> planRoundingOnce(mlir::ModuleOp module, int64_t room, bool searches,
+                                                   CompileOptions &options, const DiagnosticCollector &diagnostics);
+
 /// Plans `module`, which is differentiated, for at most `room` bytes of device memory on every rank. It stays as it is
 /// but for `linksAttribute`, which it loses if what can be hidden is not enough: then all leaves that is to.
 /// `searches`: on a GPU with nothing computed again that a product reads, where that fits; else at a low level of

@@ -76,6 +76,7 @@ struct CompileOptions {
   bool keepsOperands = false;       ///< but not what products read: of ds-repeat-elementwise
   ZeroOptions zero;
   OffloadOptions offload;
+  bool roundsOnce = true;              ///< parameters once a step, which takes memory: of ds-round-once
   int64_t hostMemory = 0;              ///< bytes of a rank; 0: unknown
   int64_t threads = 1;                 ///< compute workers of a rank
   int64_t workspaceBytesPerThread = 0; ///< of ds-select-kernels
@@ -84,11 +85,11 @@ struct CompileOptions {
 };
 
 /// Passes without which a plan is right too, only larger or slower.
-inline constexpr std::array<std::string_view, 34> optionalPasses = {
+inline constexpr std::array<std::string_view, 35> optionalPasses = {
     "ds-fold-transposes", "ds-fuse-bias", "ds-regroup-attention", "ds-fold-head-transposes", "ds-pack-heads",
     "ds-regroup-rms-norm", "ds-concat-pads", "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise",
     "ds-elide-copies", "ds-reuse-dying-operands", "ds-order-for-memory", "ds-peel-backward", "ds-advance-updates",
-    "ds-split-updates", "ds-read-ahead", "ds-elide-pending-copies",
+    "ds-split-updates", "ds-read-ahead", "ds-elide-pending-copies", "ds-round-once",
     // On several ranks.
     "ds-elide-redundant-gathers", "ds-keep-parameters-gathered", "ds-advance-reductions", "ds-combine-collectives",
     "ds-hoist-gathers", "ds-narrow-gathers", "ds-split-async-collectives",

@@ -176,12 +176,25 @@ static void buildLaunchPipeline(OpPassManager &pm, const CompileOptions &options
   pm.addPass(createElideSingleGathers());
 }
 
+/// Once in a fragment, at least: where parameters lie elsewhere, they come to the device rounded.
+static void addRoundOnce(OpPassManager &pm, const CompileOptions &options) {
+  const OffloadOptions &offload = options.offload;
+  const bool areAway = !offload.parameters.empty();
+  const bool stay = !areAway && offload.optimizer == "host"; // for the step, rounded alone
+  // All of a file would be read and rounded before the first forward begins; by layers, before the layer does.
+  const bool wait = offload.parameters == "nvme" && options.pipeline.schedule != "accumulate-by-layer";
+  const bool keeps = stay || (options.microbatches > 1 && !wait && (areAway || options.roundsOnce));
+  if (keeps || areAway)
+    addOptional(pm, options, createRoundOnce({.microbatches = options.microbatches, .keeps = keeps}));
+}
+
 void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
   if (options.dataParallel == 1) { // nobody to share with
     if (mergesLaunches(options))
       buildLaunchPipeline(pm, options);
     else if (options.pipeline.ranks > 1)
       pm.addPass(createJoinStages());
+    addRoundOnce(pm, options);
     return;
   }
   ZeroOptions zero = options.zero;
@@ -220,6 +233,7 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
     addOptional(pm, options, createHoistGathers({.maxLive = zero.maxLive, .prefetch = zero.prefetch}));
   // Where gathers stand is settled, and it counts elements: of what type they are does not matter to it.
   addOptional(pm, options, createNarrowGathers());
+  addRoundOnce(pm, options); // slices that are gathered several times, too
   if (!zero.reductionType.empty())
     pm.addPass(createNarrowReductions({.type = zero.reductionType}));
   if (!zero.overlap)

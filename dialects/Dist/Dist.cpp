@@ -58,16 +58,14 @@ static LogicalResult verifySharding(ValueOp value) {
 LogicalResult ValueOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (getSharding() && failed(verifySharding(*this)))
     return failure();
-  if (!getBucket() && !getForStep())
+  if (!getBucket())
     return success();
-  auto bucket = getBucket() ? symbols.lookupNearestSymbolFrom<BucketOp>(*this, getBucketAttr()) : BucketOp();
+  auto bucket = symbols.lookupNearestSymbolFrom<BucketOp>(*this, getBucketAttr());
   const auto isWholeOf = [](RankedTensorType whole, Type kept) { // in any type of float
     return isa<FloatType>(getElementTypeOrSelf(kept)) && whole.clone(getElementTypeOrSelf(kept)) == kept;
   };
   if (!bucket || !isWholeOf(bucket.getWholeType(), getType())) // value_c2
-    return withDeclaration(emitOpError() << "is not the whole of a dist.bucket"
-                                         << (getForStep() ? "; only that is stored for a step" : ""),
-                           bucket);
+    return withDeclaration(emitOpError() << "is not the whole of a dist.bucket", bucket);
   return success();
 }
 

@@ -33,8 +33,8 @@ def Dist_MeshOp : Dist_Op<"mesh", [Symbol]> {
 def Dist_ValueOp : Dist_Op<"value", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "what passes from one fragment to a later one of the same micro-batch";
   let description = [{
-    `input` names the graph input that `dist.feed` writes into it. `of` names the bucket that it is the whole of, gathered;
-    one `of` a bucket `for_step` is stored once, and loaded by every later micro-batch of the step.
+    `input` names the graph input that `dist.feed` writes into it. `of` names the bucket that it is the whole of, gathered.
+    What is `for_step`, a gathered or rounded parameter, is stored once, and loaded by every later micro-batch of the step.
 
     ```mlir
     dist.value @"h.0/add" : tensor<4x128x64xf32>
@@ -48,7 +48,7 @@ def Dist_ValueOp : Dist_Op<"value", [Symbol, DeclareOpInterfaceMethods<SymbolUse
 
     **Constraints**
     - (value_c1) the type is a static tensor.
-    - (value_c2) `of` names a dist.bucket whose whole has the type's elements, all floats; only such a value is `for_step`.
+    - (value_c2) `of` names a dist.bucket whose whole has the type's elements, all floats.
     - (value_c3) `sharding` names axes of the mesh and dimensions of the type.
     - (value_c4) a graph input, and the whole of a bucket, lies in device memory.
   }];

@@ -54,7 +54,7 @@ public:
       move(one.update, place);
     }
     if (start_ && start_.getBody().front().empty())
-      eraseStart();
+      eraseWithCalls(start_);
   }
 
 private:
@@ -78,14 +78,6 @@ private:
           return startBefore(call);
     }
     return {};
-  }
-
-  void eraseStart() {
-    for (auto program : start_->getParentOfType<plan::RoleOp>().getOps<plan::ProgramOp>())
-      for (auto call : llvm::make_early_inc_range(program.getOps<plan::CallOp>()))
-        if (call.getRoutine() == start_.getSymName())
-          call.erase();
-    start_.erase();
   }
 
   /// Where this step's gradient, which will take the place of the one that an update reads, is first made; it may begin

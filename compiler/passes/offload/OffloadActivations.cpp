@@ -201,8 +201,8 @@ private:
 
   bool isActivation(dist::ValueOp value, const ValueUses &uses) const {
     const auto phaseOf = [](Operation *op) { return cast<dist::FragmentOp>(op->getParentOp()).getPhase(); };
-    return !value.getInput() && !value.getBucket() && !uses.other && !uses.stores.empty() && !uses.loads.empty() &&
-           bytesOf(value) >= leastBytes &&
+    return !value.getInput() && !value.getBucket() && !value.getForStep() && !uses.other && !uses.stores.empty() &&
+           !uses.loads.empty() && bytesOf(value) >= leastBytes &&
            llvm::all_of(uses.stores, [&](dist::StoreOp op) { return phaseOf(op) == dist::Phase::Forward; }) &&
            llvm::all_of(uses.loads, [&](dist::LoadOp op) {
              return phaseOf(op) == dist::Phase::Backward || phaseOf(op) == dist::Phase::Weight;

@@ -4,26 +4,27 @@
 //    kernel or a collective, stays.
 // 2. A command that names one uses a buffer in device memory: a copy brings what it reads, another takes back what it
 //    writes. An update that the host makes anyway is left to ds-run-on-host, which finds its parameter there, and
-//    so is a lookup of few rows: they alone come to the device.
+//    so is a lookup of few rows: they alone come to the device. So is a rounding (HostRoundings.h): what it makes lies
+//    on the host, too, and comes instead of the parameter.
 // 3. What is read comes while the parameter before it is used: one is in use, one is on its way. So device memory holds
 //    the parameters of two commands. What takes longer than that over the machine's links comes earlier. What the
 //    forward of a micro-batch reads last and its backward first is held in between.
 // 4. Where all micro-batches go through a layer before the next one (StepStart.h), what its forwards read comes once
 //    for all of them, beside those of the layer before, and so does what its backwards read. Device memory then holds
 //    the parameters of two layers.
-// 5. With for-step, what is read comes once a run of a program and stays for it (StepParameters below): beside
-//    the first routine that uses it or, where that is called for several micro-batches, from the start of the step on;
-//    beside the layer before, where micro-batches go through layers one after another.
+// 5. With for-step, what is read comes once a run of a program and stays for it (StepParameters.h).
 // Rajbhandari et al., ZeRO-Infinity, SC 2021. Under ZeRO-3 a rank brings its slice, in front of the gather.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/BufferUses.h"
 #include "compiler/analysis/Cost.h"
+#include "compiler/analysis/KernelSelection.h"
 #include "compiler/passes/offload/HeldOperands.h"
+#include "compiler/passes/offload/HostRoundings.h"
 #include "compiler/passes/offload/OperandCopies.h"
 #include "compiler/passes/offload/Passes.h"
 #include "compiler/passes/offload/RoutineTimes.h"
-#include "compiler/passes/offload/StepStart.h"
+#include "compiler/passes/offload/StepParameters.h"
 #include "dialects/Plan/Plan.h"
 
 #include "mlir/IR/Builders.h"
@@ -38,43 +39,6 @@ using namespace ds;
 
 namespace {
 
-/// A buffer in device memory for what stays there for several calls of a step.
-plan::BufferOp makeNear(OpBuilder &members, plan::BufferOp away) {
-  return plan::BufferOp::create(members, away.getLoc(), away.getName(), plan::MemorySpace::Device, away.getBytes(),
-                                plan::Scope::Step, plan::Category::Weights);
-}
-
-/// All of the buffer of operand `index` of a command comes to `near`: from a file by way of host memory, for which
-/// `reads` says where its copy stands.
-void bringWhole(OpBuilder &members, plan::CommandOpInterface command, unsigned index, Value near, OpBuilder &reads,
-                OpBuilder &comes) {
-  auto away = command.getBuffers()[index].getDefiningOp<plan::BufferOp>();
-  const RankedTensorType type = command.getTensor(index);
-  const RankedTensorType all = type.clone({int64_t(away.getBytes()) * 8 / type.getElementTypeBitWidth()});
-  TensorPlace from{away};
-  if (spaceOf(away) == plan::MemorySpace::Nvme) {
-    from.buffer = plan::BufferOp::create(members, away.getLoc(), away.getName(), plan::MemorySpace::Host,
-                                         away.getBytes(), plan::Scope::Call, plan::Category::Communication);
-    copyTensor(reads, command, all, {away}, from);
-  }
-  copyTensor(comes, command, all, from, {near});
-}
-
-/// The first op of a routine behind lookups on the host before which nothing that comes is used: their rows come first.
-Operation *behindLookups(plan::RoutineOp routine, llvm::function_ref<bool(Value)> isAway,
-                         llvm::function_ref<bool(plan::CommandOpInterface, Value)> isLeft) {
-  Operation *front = &routine.getBody().front().front();
-  for (auto command : routine.getOps<plan::CommandOpInterface>())
-    for (Value buffer : command.getBuffers()) {
-      if (!isAway(buffer))
-        continue;
-      if (!isLeft(command, buffer))
-        return front;
-      front = command->getNextNode() ? command->getNextNode() : front;
-    }
-  return front;
-}
-
 /// Moves the parameters of one role.
 class ParameterMove {
 public:
@@ -85,6 +49,8 @@ public:
 
   void run() {
     moved_ = moveBuffers(role_, space_, [&](plan::BufferOp buffer) { return isParameterAway(buffer, leastBytes_); });
+    moveRounded();
+    moveStepRoundings();
     for (size_t group = 0; group < groups_.routines().size(); ++group)
       bringForGroup(group, groups_.routines()[group]);
     if (groups_.empty())
@@ -127,6 +93,81 @@ private:
 
   bool isMoved(Value buffer) const { return moved_.contains(buffer.getDefiningOp()); }
 
+  //===-- what is rounded ------------------------------------------------------------===//
+
+  /// What roundings make of parameters: for one call it lies in host memory, for a step where parameters do.
+  void moveRounded() {
+    for (bool found = true; std::exchange(found, false);)
+      for (auto routine : role_.getOps<plan::RoutineOp>())
+        for (auto kernel : routine.getOps<plan::KernelOp>())
+          if (makesRounded(kernel) && isMadeByHost(kernel.getBuffers()[1])) {
+            auto buffer = kernel.getBuffers()[1].getDefiningOp<plan::BufferOp>();
+            found |= makers_.try_emplace(buffer, kernel).second;
+            moved_.insert(buffer);
+            buffer.setArena(
+                stringifyMemorySpace(buffer.getScope() == plan::Scope::Call ? plan::MemorySpace::Host : space_));
+          }
+  }
+
+  /// Whether a kernel rounds a parameter that has moved, or copies what was made so.
+  bool makesRounded(plan::KernelOp kernel) const {
+    const Value from = kernel.getBuffers()[0];
+    return isMoved(from) && (isRounded(from) ? isCopy(kernel) : isRounding(kernel));
+  }
+
+  /// Whether such kernels alone write a buffer, and commands that can have a copy of it on the device read it. What the
+  /// calls of a group read comes in front of them all, so none of them makes it.
+  bool isMadeByHost(Value made) const {
+    const plan::Scope scope = made.getDefiningOp<plan::BufferOp>().getScope();
+    return (scope == plan::Scope::Call || scope == plan::Scope::Step) &&
+           llvm::all_of(made.getUses(), [&](OpOperand &use) {
+             auto command = cast<plan::CommandOpInterface>(use.getOwner());
+             auto kernel = dyn_cast<plan::KernelOp>(use.getOwner());
+             const bool isHere = scope == plan::Scope::Step || !groups_.find(command->getParentOp());
+             return isHere &&
+                    (command.writes(use.getOperandNumber()) ? kernel && makesRounded(kernel)
+                                                            : isa<plan::KernelOp, plan::CollectiveOp>(use.getOwner()));
+           });
+  }
+
+  bool isRounded(Value buffer) const { return makers_.contains(buffer.getDefiningOp()); }
+
+  void moveStepRoundings() {
+    StepRoundings roundings(role_, groups_, [&](plan::CommandOpInterface command) { return isLeft(command); });
+    for (auto routine : llvm::to_vector(role_.getOps<plan::RoutineOp>()))
+      for (auto command : llvm::to_vector(routine.getOps<plan::CommandOpInterface>()))
+        for (Value buffer : command.getBuffers())
+          roundings.moveFor(buffer, routine);
+    roundings.eraseEmptied();
+  }
+
+  /// A rounding that is in no routine for now, and how long it takes.
+  struct Waiting {
+    Operation *rounding = nullptr;
+    double seconds = 0;
+  };
+
+  /// Takes the roundings out of a routine whose results its commands use on the device alone: each returns in front of
+  /// the copy of what it makes.
+  void takeRoundings(ArrayRef<plan::CommandOpInterface> users) {
+    waiting_.clear();
+    for (plan::CommandOpInterface user : users)
+      for (Value buffer : user.getBuffers()) {
+        Operation *maker = makers_.lookup(buffer.getDefiningOp());
+        if (!maker || maker->getBlock() != user->getBlock() ||
+            buffer.getDefiningOp<plan::BufferOp>().getScope() != plan::Scope::Call)
+          continue;
+        if (llvm::all_of(buffer.getUsers(), [&](Operation *other) {
+              return other == maker || !isLeft(cast<plan::CommandOpInterface>(other));
+            })) {
+          waiting_[buffer] = {maker, secondsOnHost(cast<plan::CommandOpInterface>(maker))};
+          maker->remove();
+        }
+      }
+  }
+
+  //===-- what the device uses -------------------------------------------------------===//
+
   /// Whether the optimizer state of an update stays in device memory, where it is made then.
   static bool stays(plan::CommandOpInterface update) {
     return llvm::any_of(update.getBuffers(),
@@ -136,6 +177,9 @@ private:
   /// Whether the host runs it, where the parameter lies.
   bool isLeft(plan::CommandOpInterface command) const {
     const std::optional<unsigned> table = lookedUpIn(command);
+    for (auto [index, buffer] : llvm::enumerate(command.getBuffers()))
+      if (command.writes(unsigned(index)) && isRounded(buffer))
+        return true;
     return (hostUpdates_ && isUpdate(command) && !stays(command)) ||
            (hostLookups_ && table && isMoved(command.getBuffers()[*table]) && space_ == plan::MemorySpace::Host);
   }
@@ -153,6 +197,8 @@ private:
   void bringParameters(plan::RoutineOp routine) {
     members_.setInsertionPoint(routine);
     const SmallVector<plan::CommandOpInterface> users = usersIn(routine);
+    takeRoundings(users);
+    here_.clear();
     const SmallVector<Starts> latest = latestStarts(routine, users);
     Operation *front = behindLookups(
         routine, [&](Value buffer) { return isMoved(buffer); },
@@ -173,7 +219,7 @@ private:
   /// earlier.
   bool readsWhatIsWritten(plan::CommandOpInterface command) const {
     return llvm::any_of(command.getBuffers(), [&](Value buffer) {
-      return isMoved(buffer) && llvm::any_of(buffer.getUses(), [&](OpOperand &use) {
+      return isMoved(buffer) && !isRounded(buffer) && llvm::any_of(buffer.getUses(), [&](OpOperand &use) {
                auto other = dyn_cast<plan::CommandOpInterface>(use.getOwner());
                return other && other->getBlock() == command->getBlock() && other->isBeforeInBlock(command) &&
                       other.writes(use.getOperandNumber()) && conflict(other, command);
@@ -192,25 +238,51 @@ private:
   /// Of each user, one after another, by the clock of the cost model; where a link is unknown, at its user.
   SmallVector<Starts> latestStarts(plan::RoutineOp routine, ArrayRef<plan::CommandOpInterface> users) const {
     const RoutineTimes times(routine, [&](plan::CommandOpInterface command) { return isLeft(command); });
+    const LinkSpeed &source = space_ == plan::MemorySpace::Nvme ? nvme_ : link_;
     const auto at = [&](double seconds, const LinkSpeed &link, Operation *user) {
       return link.bytesPerSecond > 0 ? times.at(seconds) : user;
     };
     const auto secondsOf = [](const LinkSpeed &link, double bytes) {
-      return link.bytesPerSecond > 0 ? link.seconds(bytes) : 0;
+      return link.bytesPerSecond > 0 && bytes > 0 ? link.seconds(bytes) : 0;
     };
+    const SmallVector<Coming> coming = comingFor(users);
     SmallVector<Starts> starts(users.size());
     double come = times.end(), read = come; // when the copies behind begin
     for (size_t i = users.size(); i-- > 0;) {
       plan::CommandOpInterface user = users[i];
-      double bytes = 0;
-      for (auto [index, buffer] : llvm::enumerate(user.getBuffers()))
-        if (isMoved(buffer) && user.reads(unsigned(index)))
-          bytes += double(plan::tensorBytes(user.getTensor(unsigned(index))));
-      come = std::min(come, times.begin(times.indexOf(user))) - secondsOf(link_, bytes);
-      read = std::min(read, come) - secondsOf(nvme_, bytes);
-      starts[i] = {.read = at(read, nvme_, user), .come = at(come, link_, user)};
+      come = std::min(come, times.begin(times.indexOf(user))) - secondsOf(link_, coming[i].bytes);
+      read = std::min(read, come) - coming[i].rounding - secondsOf(nvme_, coming[i].fileBytes);
+      starts[i] = {.read = at(read, source, user), .come = at(come, link_, user)};
     }
     return starts;
+  }
+
+  /// What has to come for a command: bytes over the link, bytes from a file, and seconds to round it.
+  struct Coming {
+    double bytes = 0, fileBytes = 0, rounding = 0;
+  };
+
+  /// Of each user; what is rounded comes once.
+  SmallVector<Coming> comingFor(ArrayRef<plan::CommandOpInterface> users) const {
+    SmallVector<Coming> all(users.size());
+    llvm::DenseSet<Value> came; // rounded; looked up
+    for (auto [user, coming] : llvm::zip(users, all)) {
+      plan::CommandOpInterface command = user;
+      for (auto [index, buffer] : llvm::enumerate(command.getBuffers())) {
+        if (!isMoved(buffer) || !command.reads(unsigned(index)) || (isRounded(buffer) && !came.insert(buffer).second))
+          continue;
+        const auto bytes = double(plan::tensorBytes(command.getTensor(unsigned(index))));
+        coming.bytes += bytes;
+        if (const Waiting waiting = waiting_.lookup(buffer); waiting.rounding) {
+          coming.rounding += waiting.seconds;
+          if (space_ == plan::MemorySpace::Nvme)
+            coming.fileBytes +=
+                double(plan::tensorBytes(cast<plan::CommandOpInterface>(waiting.rounding).getTensor(0)));
+        } else if (spaceOf(buffer) == plan::MemorySpace::Nvme)
+          coming.fileBytes += bytes;
+      }
+    }
+    return all;
   }
 
   /// Copies from a file are issued in front of `read`, those from host memory in front of `come`.
@@ -222,17 +294,34 @@ private:
     setBuffers(command, buffers);
   }
 
+  /// What is rounded stays up to its last use in the routine.
   Value bring(plan::CommandOpInterface command, unsigned index, Operation *read, Operation *come) {
+    const Value away = command.getBuffers()[index];
+    if (!isRounded(away) || command.getByteRange(index) != wholeOf(away))
+      return near_[{command, index}] = bringAnew(command, index, read, come);
+    Value &here = here_[away];
+    if (!here)
+      here = bringAnew(command, index, read, come);
+    return near_[{command, index}] = here;
+  }
+
+  static std::pair<int64_t, int64_t> wholeOf(Value buffer) {
+    return {0, int64_t(buffer.getDefiningOp<plan::BufferOp>().getBytes())};
+  }
+
+  Value bringAnew(plan::CommandOpInterface command, unsigned index, Operation *read, Operation *come) {
     const Value away = command.getBuffers()[index];
     if (const auto held = held_.find({command, index}); held != held_.end())
       if (const Value there = near_.lookup(held->second)) {
         there.getDefiningOp<plan::BufferOp>().setScope(plan::Scope::Slot);
         return there;
       }
+    if (Operation *rounding = waiting_.lookup(away).rounding; rounding && !rounding->getBlock())
+      read->getBlock()->getOperations().insert(read->getIterator(), rounding);
     const Value near = makeBuffer(members_, command, index, plan::MemorySpace::Device);
-    near_[{command, index}] = near;
-    const Value there =
-        space_ == plan::MemorySpace::Nvme ? makeBuffer(members_, command, index, plan::MemorySpace::Host) : Value();
+    const Value there = spaceOf(away) == plan::MemorySpace::Nvme
+                            ? makeBuffer(members_, command, index, plan::MemorySpace::Host)
+                            : Value();
     OpBuilder reads(read), comes(come), leaves(command->getContext());
     leaves.setInsertionPointAfter(awaitOf(command));
     if (command.reads(index) && there)
@@ -253,138 +342,14 @@ private:
   const bool hostUpdates_, hostLookups_;
   const LinkSpeed link_, nvme_;
   LayerGroups groups_;
-  llvm::DenseMap<Value, Value> nearBefore_;     // what the group before reads, by buffer; looked up
-  llvm::DenseMap<OperandUse, OperandUse> held_; // looked up
-  llvm::DenseMap<OperandUse, Value> near_;      // where what is used lies in device memory; looked up
-  llvm::SetVector<Operation *> moved_;          // buffers
-};
-
-/// Parameters that lie elsewhere between steps: each comes to a buffer of scope step in front of its first use in a
-/// program, and the host updates it where it lies.
-class StepParameters {
-public:
-  StepParameters(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes, bool hostLookups)
-      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), hostLookups_(hostLookups),
-        groups_(role) {}
-
-  void run() {
-    const llvm::SetVector<Operation *> moved =
-        moveBuffers(role_, space_, [&](plan::BufferOp buffer) { return isOffloaded(buffer); });
-    if (moved.empty())
-      return;
-    for (Operation *op : moved) {
-      auto buffer = cast<plan::BufferOp>(op);
-      members_.setInsertionPointAfter(buffer);
-      near_[buffer] = makeNear(members_, buffer);
-    }
-    for (auto routine : llvm::to_vector(role_.getOps<plan::RoutineOp>()))
-      useNear(routine);
-    for (Operation *buffer : moved)
-      if (Value near = near_.lookup(buffer); near.use_empty())
-        near.getDefiningOp()->erase();
-  }
-
-private:
-  bool isOffloaded(plan::BufferOp buffer) {
-    if (buffer.getScope() != plan::Scope::Plan || buffer.getCategory() != plan::Category::Weights ||
-        int64_t(buffer.getBytes()) < leastBytes_)
-      return false;
-    bool updated = false;
-    for (Operation *user : buffer->getUsers()) {
-      auto command = dyn_cast<plan::CommandOpInterface>(user);
-      if (!command || !isa<plan::KernelOp, plan::CollectiveOp>(user))
-        return false;
-      updated |= isHostUpdate(command);
-      for (auto [index, operand] : llvm::enumerate(command.getBuffers()))
-        if (operand == buffer.getBuffer() && command.writes(unsigned(index)) && !isHostUpdate(command))
-          return false;
-    }
-    return updated && findPlaces(buffer);
-  }
-
-  /// Whether the host runs it, where the parameter lies: an update, or a lookup of few rows. Where the lookup is of
-  /// several micro-batches, its rows would come behind all that comes at the start.
-  bool isLeft(plan::CommandOpInterface command, Value away) const {
-    const std::optional<unsigned> table = lookedUpIn(command);
-    return isHostUpdate(command) || (hostLookups_ && table && command.getBuffers()[*table] == away &&
-                                     space_ == plan::MemorySpace::Host && isCalledOnce(command));
-  }
-
-  bool isCalledOnce(plan::CommandOpInterface command) const {
-    const Attribute routine = cast<plan::RoutineOp>(command->getParentOp()).getSymNameAttr();
-    return llvm::all_of(plan::RoleOp(role_).getOps<plan::ProgramOp>(),
-                        [&](plan::ProgramOp program) { return callsIn(program, routine) <= 1; });
-  }
-
-  bool isHostUpdate(plan::CommandOpInterface command) const {
-    return isa<plan::KernelOp>(command.getOperation()) && llvm::any_of(command.getBuffers(), [&](Value operand) {
-             return isStateAway(operand.getDefiningOp<plan::BufferOp>(), leastBytes_);
-           });
-  }
-
-  /// Notes where a parameter comes: in front of the routine that uses it first in each program or, where that is called
-  /// several times in a step, at the start of the step. False if it can do neither.
-  bool findPlaces(plan::BufferOp buffer) {
-    llvm::DenseSet<Attribute> users; // routines; looked up
-    for (Operation *user : buffer->getUsers())
-      if (!isLeft(cast<plan::CommandOpInterface>(user), buffer))
-        users.insert(cast<plan::RoutineOp>(user->getParentOp()).getSymNameAttr());
-    for (auto program : role_.getOps<plan::ProgramOp>()) {
-      const auto calls = program.getOps<plan::CallOp>();
-      const auto first =
-          llvm::find_if(calls, [&](plan::CallOp call) { return users.contains(call.getRoutineAttr().getAttr()); });
-      if (first == calls.end())
-        continue;
-      const Attribute routine = (*first).getRoutineAttr().getAttr();
-      const bool often = callsIn(program, routine) > 1;
-      if (often && (program.getName() != "step" || space_ != plan::MemorySpace::Host))
-        return false;
-      (often ? comesAtStart_ : comesIn_)[buffer].insert(routine);
-    }
-    return true;
-  }
-
-  /// What is read of host memory is issued at once, in the order of its use; what lies in a file, while the parameter
-  /// before it is used.
-  void useNear(plan::RoutineOp routine) {
-    members_.setInsertionPoint(routine);
-    const Attribute name = routine.getSymNameAttr();
-    Operation *front = behindLookups(
-        routine, [&](Value buffer) { return near_.contains(buffer.getDefiningOp()); },
-        [&](plan::CommandOpInterface command, Value away) { return isLeft(command, away); });
-    Operation *before = front, *last = front;
-    llvm::DenseSet<Value> there;
-    for (auto command : llvm::to_vector(routine.getOps<plan::CommandOpInterface>()))
-      for (unsigned index = 0; index < command.getBuffers().size(); ++index) {
-        const Value away = command.getBuffers()[index], near = near_.lookup(away.getDefiningOp());
-        if (!near || isLeft(command, away))
-          continue;
-        const bool starts = comesAtStart_.lookup(away.getDefiningOp()).contains(name);
-        if ((starts || comesIn_.lookup(away.getDefiningOp()).contains(name)) && there.insert(away).second) {
-          OpBuilder reads(before), comes(space_ == plan::MemorySpace::Host ? front : last);
-          if (const std::optional<size_t> group = groups_.find(routine); starts && group)
-            comes = OpBuilder::atBlockEnd(&groups_.startAheadOf(*group).getBody().front());
-          else if (starts)
-            comes = OpBuilder::atBlockEnd(&stepStart(role_).getBody().front());
-          bringWhole(members_, command, index, near, reads, comes);
-          before = last;
-          last = command;
-        }
-        TensorPlace place = placeOf(command, index);
-        place.buffer = near;
-        setOperand(command, index, place);
-      }
-  }
-
-  plan::RoleOp role_;
-  OpBuilder members_; // where buffers go
-  const plan::MemorySpace space_;
-  const int64_t leastBytes_;
-  const bool hostLookups_;
-  LayerGroups groups_;
-  llvm::DenseMap<Operation *, Value> near_; // by buffer; looked up
-  // Routines that use a buffer first, by buffer; looked up.
-  llvm::DenseMap<Operation *, llvm::SmallDenseSet<Attribute>> comesIn_, comesAtStart_;
+  llvm::DenseMap<Value, Value> nearBefore_;         // what the group before reads, by buffer; looked up
+  llvm::DenseMap<OperandUse, OperandUse> held_;     // looked up
+  llvm::DenseMap<OperandUse, Value> near_;          // where what is used lies in device memory; looked up
+  llvm::SetVector<Operation *> moved_;              // buffers
+  llvm::DenseMap<Operation *, Operation *> makers_; // of those that hold what is rounded; looked up
+  // Of one routine, by what is rounded; looked up.
+  llvm::DenseMap<Value, Waiting> waiting_; // roundings that return to it
+  llvm::DenseMap<Value, Value> here_;      // where it lies in device memory
 };
 
 struct OffloadParameters : ds::impl::OffloadParametersBase<OffloadParameters> {
@@ -396,7 +361,7 @@ struct OffloadParameters : ds::impl::OffloadParametersBase<OffloadParameters> {
       return signalPassFailure();
     for (auto role : getOperation().getOps<plan::RoleOp>())
       if (forStep)
-        StepParameters(role, *where, leastBytes, hostLookups).run();
+        bringForStep(role, *where, leastBytes, hostLookups);
       else
         ParameterMove(role, *where, leastBytes, hostUpdates, hostLookups).run();
   }

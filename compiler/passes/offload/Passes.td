@@ -504,7 +504,7 @@ def OffloadParameters : DsPass<"ds-offload-parameters", ["::ds::plan::PlanDialec
     memory to the last one. So it goes one way in a step, beside the forward. A step may call the routine that uses it first
     several times. Then it comes at the start of the step, by layers at the start of the layer before. It comes in a routine of its own, whose call is of the
     last micro-batch, so that its events say at once that it is there for all. With `host-lookups`, what reads few rows of a parameter in host memory (gather) is
-    left to `ds-run-on-host` likewise; with `for-step` in a routine that is called once. Over a link whose speed the module names (`dist.links`), a
+    left to `ds-run-on-host` likewise, with `for-step` in a routine that is called once; and so is what rounds a parameter: its result comes instead. Over a link whose speed the module names (`dist.links`), a
     parameter that takes longer comes earlier. Cf. offload_param of DeepSpeed (ZeRO-Infinity), which needs ZeRO stage 3; this
     does not.
   }];

@@ -44,3 +44,11 @@ StepPlace StepOrder::calledOnceFrom(const StepPlace &place) const {
       return next;
   return StepPlace::end();
 }
+
+void ds::eraseWithCalls(plan::RoutineOp routine) {
+  for (auto program : routine->getParentOfType<plan::RoleOp>().getOps<plan::ProgramOp>())
+    for (auto call : llvm::make_early_inc_range(program.getOps<plan::CallOp>()))
+      if (call.getRoutine() == routine.getSymName())
+        call.erase();
+  routine.erase();
+}

@@ -46,4 +46,7 @@ private:
   std::vector<plan::RoutineOp> calls_;
 };
 
+/// Erases a routine, and its calls from all programs.
+void eraseWithCalls(plan::RoutineOp routine);
+
 } // namespace ds

@@ -76,9 +76,10 @@ BufferView RoleBuffers::ofValue(StringAttr name) {
   if (buffer)
     return {buffer, 0, 0};
   auto value = symbols_.lookup<dist::ValueOp>(name);
-  const plan::Category category = value.getInput()    ? plan::Category::Inputs
-                                  : value.getBucket() ? plan::Category::Communication
-                                                      : plan::Category::Activations;
+  const plan::Category category = value.getInput()     ? plan::Category::Inputs
+                                  : value.getBucket()  ? plan::Category::Communication
+                                  : value.getForStep() ? plan::Category::Weights
+                                                       : plan::Category::Activations;
   buffer = make(name, plan::tensorBytes(value.getType()), value.getForStep() ? plan::Scope::Step : plan::Scope::Slot,
                 category, plan::MemorySpace(value.getSpace()));
   return {buffer, 0, 0};

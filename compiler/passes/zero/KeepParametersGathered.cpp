@@ -16,6 +16,7 @@
 #include "compiler/analysis/GatherUses.h"
 #include "compiler/analysis/Stages.h"
 #include "compiler/passes/zero/Passes.h"
+#include "compiler/passes/zero/StepFragment.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -192,15 +193,8 @@ private:
 
   /// The gather moves to the fragment @gather, which every step calls once, first.
   void gatherOnce(dist::AllGatherOp gather, FlatSymbolRefAttr value, dist::FragmentOp forward, SymbolTable &symbols) {
-    if (!once_) {
-      OpBuilder builder(forward);
-      const auto stage = int64_t(*forward.getStage());
-      once_ = dist::FragmentOp::create(builder, forward.getLoc(), numberedName("gather", stage, stages_),
-                                       dist::Phase::Gather, stage, std::nullopt);
-      once_.getBody().emplaceBlock();
-      symbols.insert(once_);
-      callOnce(forward);
-    }
+    if (!once_)
+      once_ = stepFragment(forward, stages_, symbols);
     auto stores = once_.getOps<dist::StoreOp>(); // at the end: nothing waits for one gather before the next begins
     OpBuilder builder(&getContext());
     if (stores.empty())
@@ -212,17 +206,6 @@ private:
     moved->setOperand(0, read->getResult(0));
     builder.setInsertionPointToEnd(&once_.getBody().front());
     dist::StoreOp::create(builder, gather.getLoc(), moved.getResult(0), value);
-  }
-
-  void callOnce(dist::FragmentOp forward) {
-    getOperation().walk([&](dist::ProgramOp program) {
-      if (llvm::none_of(program.getOps<dist::CallOp>(),
-                        [&](dist::CallOp call) { return call.getFragment() == forward.getSymName(); }))
-        return;
-      OpBuilder builder(&getContext());
-      builder.setInsertionPointToStart(&program.getBody().front());
-      dist::CallOp::create(builder, program.getLoc(), once_.getSymName(), 0);
-    });
   }
 
   dist::FragmentOp once_; // of the stage

@@ -294,6 +294,37 @@ def ElideSingleGathers : DsPass<"ds-elide-single-gathers"> {
   }];
 }
 
+def RoundOnce : DsPass<"ds-round-once", ["::ds::train::TrainDialect", "::ds::dist::DistDialect"]> {
+  let summary = "round parameters once a step";
+  let description = [{
+    ```mlir
+    dist.fragment @forward phase forward stage 0 {
+      %w = train.read @w : tensor<64x32xf32>
+      %low = train.cast %w to bf16 : (tensor<64x32xf32>) -> tensor<64x32xbf16>
+      %y = train.exp %low : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+    }
+    // becomes with keeps=true microbatches=4
+    dist.value @"w::rounded" : tensor<64x32xbf16> for_step
+    dist.fragment @gather phase gather stage 0 {
+      %w = train.read @w : tensor<64x32xf32>
+      %low = train.cast %w to bf16 : (tensor<64x32xf32>) -> tensor<64x32xbf16>
+      dist.store %low as @"w::rounded" : tensor<64x32xbf16>
+    }
+    dist.fragment @forward phase forward stage 0 {
+      %low = dist.load @"w::rounded" : tensor<64x32xbf16>
+      %y = train.exp %low : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+    }
+    ```
+    What forwards and backwards cast to a smaller type of float, a parameter or a slice of a bucket, is cast once in a fragment. With
+    `keeps` it is kept for the step, as a dist.value: cast by the first fragment that needs it or, with several micro-batches, in
+    the fragment `@gather`. That takes 2 bytes a parameter and saves a rounding for each further use. An evaluation casts for
+    itself. Switch off to bisect.
+  }];
+  let options = [
+    Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches of one rank and step">,
+    Option<"keeps", "keeps", "bool", "false", "from fragment to fragment, for a step">,
+  ];
+}
 def NarrowReductions : DsPass<"ds-narrow-reductions", ["::ds::train::TrainDialect", "::ds::dist::DistDialect"]> {
   let summary = "sum gradients over the ranks in 16 bits";
   let description = [{

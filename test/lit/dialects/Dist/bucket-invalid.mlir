@@ -54,7 +54,7 @@ dist.bucket @bucket_c3 on @mesh axis "data" : tensor<4096xf32> slices tensor<102
 dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
-// expected-error @+1 {{op is not the whole of a dist.bucket; only that is stored for a step}}
+// expected-error @+1 {{op is not the whole of a dist.bucket}}
 dist.value @value_c2 : tensor<4096xf32> of @w for_step
 
 // -----
