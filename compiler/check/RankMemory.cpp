@@ -149,15 +149,10 @@ std::vector<Stretch> RankMemory::stretchesOf(const Range &range) const {
   return stretches;
 }
 
-uint64_t RankMemory::generationOf(const proto::Buffer &buffer, const Instance &instance) {
-  switch (buffer.scope()) {
-  case proto::Buffer::SLOT:
-    return instance.microbatch;
-  case proto::Buffer::CALL:
-    return instance.call;
-  default:
-    return 0;
-  }
+bool RankMemory::isOfMicrobatch(const Known &known) const {
+  if (known.share)
+    return std::ranges::any_of(known.share->whole, [&](const Known &one) { return isOfMicrobatch(one); });
+  return known.contributions.empty() && context.changes.isOfMicrobatch(known.value);
 }
 
 Contents RankMemory::joined(std::vector<OperandSegment> segments, uint64_t bytes, plan::AxisSet along) const {

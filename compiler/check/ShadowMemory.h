@@ -78,7 +78,7 @@ struct Content : Known {
   };
   Kind kind = Undefined;
   uint32_t buffer = UINT32_MAX;
-  uint64_t generation = 0; ///< the micro-batch or call that the value belongs to, as its buffer's scope says
+  uint64_t generation = 0; ///< the micro-batch that it was written for; in a buffer of calls, the call
 };
 
 /// The history of bytes that have one.
