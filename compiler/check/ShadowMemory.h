@@ -48,6 +48,11 @@ struct Known {
 struct OperandSegment : Known {
   uint64_t begin, end;
   OperandSegment(uint64_t begin, uint64_t end, Known known = {}) : Known(std::move(known)), begin(begin), end(end) {}
+
+  void skip(uint64_t bytes) {
+    begin += bytes;
+    valueByte += bytes;
+  }
 };
 
 /// What ranks have side by side: the rank at coordinate c along some axes has `bytes` bytes of it, from c * bytes on.

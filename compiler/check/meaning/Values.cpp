@@ -1,6 +1,7 @@
 //===- Values.cpp - the values of the reference program, by what they are --===//
 #include "compiler/check/meaning/Values.h"
 
+#include "compiler/check/meaning/Mismatch.h"
 #include "compiler/check/meaning/ReferenceOps.h"
 #include "core/Crc32c.h"
 #include "core/DType.h"
@@ -21,21 +22,24 @@ namespace {
 
 using kernels::ElementwiseOp;
 
-constexpr int64_t mostTimes = int64_t(1) << 40; // that a sum may hold one term: no more are counted
+constexpr double mostExact = double(int64_t(1) << 53); // below it each integer is a double of its own
+constexpr int64_t mostTimes = int64_t(1) << 40;        // that a sum may hold one term: no more are counted
 
 std::optional<ElementwiseOp> opcodeOf(std::string_view op) {
   constexpr std::string_view prefix = "train.";
   return op.starts_with(prefix) ? kernels::elementwiseNamed(op.substr(prefix.size())) : std::nullopt;
 }
 
-/// The number that every element is, if they are all alike.
+/// The number that every element is, if they are all alike and a double holds it.
 std::optional<double> splat(std::string_view bytes, proto::DType type) {
   const auto dtype = dtypeFromNumber(type);
   const auto size = size_t(dtype ? byteSize(*dtype) : 0);
   if (size == 0 || bytes.size() < size || bytes.substr(size) != bytes.substr(0, bytes.size() - size))
     return std::nullopt;
-  const auto as = [&](auto value) {
+  const auto as = [&](auto value) -> std::optional<double> {
     std::memcpy(&value, bytes.data(), size);
+    if (*dtype == DType::I64 && std::abs(double(value)) >= mostExact)
+      return std::nullopt;
     return double(value);
   };
   if (isNarrowFloat(*dtype))
@@ -149,8 +153,14 @@ uint32_t Values::numberConstant(uint32_t index) {
   const std::string &bytes = variable.source().literal();
   if (const auto value = splat(bytes, variable.dtype()))
     return constant(*value, variable.dtype());
-  return number("constants " + std::to_string(crc32c(std::as_bytes(std::span(bytes)))), variable.name(),
-                typeOf(variable));
+  // The reference program names a constant by this alone. So that it names one, no two have the same.
+  const uint32_t checksum = crc32c(std::as_bytes(std::span(bytes)));
+  const uint32_t first = literals_.try_emplace(checksum, index).first->second;
+  if (const proto::Variable &same = plan_.variables(int(first)); same.source().literal() != bytes)
+    throw Mismatch{"constants " + same.name() + " and " + variable.name() +
+                   " have other elements, but the same checksum " + std::to_string(checksum) +
+                   ", by which the reference program names them"};
+  return number("constants " + std::to_string(checksum), variable.name(), typeOf(variable));
 }
 
 uint32_t Values::made(const std::string &how, uint32_t value, const std::string &name) {

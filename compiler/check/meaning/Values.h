@@ -154,6 +154,7 @@ private:
   std::set<uint32_t> carried_;                                  // variables (isCarried)
   std::map<std::string, uint32_t> known_;                       // by what it is
   std::map<std::pair<uint64_t, int>, uint32_t> constants_;      // by their bits and type
+  std::map<uint32_t, uint32_t> literals_;                       // by checksum: the first variable that has it
   std::map<uint32_t, uint32_t> stored_;                         // by variable
   std::map<Held, uint32_t> variables_;                          // by what it is
   std::map<uint32_t, Held> held_;                               // by number; of constants, which no step changes, none
