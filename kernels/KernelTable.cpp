@@ -49,9 +49,11 @@ std::span<const KernelRow> allKernels() { return kernelRows; }
 
 void requireCall(const Invocation &invocation, Device device) {
   const Call call(invocation);
-  if (device == Device::Cpu && isWidened(invocation))
-    return; // the kernel gets float32 copies, and the workspace that they leave
-  functionsOf(call.row()).check(call, device);
+  if (device != Device::Cpu || !isWidened(invocation))
+    return functionsOf(call.row()).check(call, device);
+  WidenedCall widened(invocation); // the kernel gets float32 copies, and the workspace that they leave
+  widened.leaveRestOf(call.workspace().bytes);
+  functionsOf(call.row()).check(Call(widened.call), device);
 }
 
 FactorMap factorsOf(const Invocation &invocation) {

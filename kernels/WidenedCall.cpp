@@ -29,4 +29,9 @@ WidenedCall::WidenedCall(const Invocation &invocation) : call(invocation) {
   }
 }
 
+void WidenedCall::leaveRestOf(int64_t workspace) {
+  if (workspace > bytes)
+    call.operands.push_back({DType::U8, {workspace - bytes}});
+}
+
 } // namespace ds::kernels

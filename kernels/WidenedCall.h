@@ -20,6 +20,8 @@ bool isWidened(const Invocation &invocation);
 struct WidenedCall {
   /// Throws Error where the operands are not those of the kernel's row.
   explicit WidenedCall(const Invocation &invocation);
+  /// Gives the float32 call what a workspace has beyond the copies, if it has more than these.
+  void leaveRestOf(int64_t workspace);
 
   struct Copy {
     size_t operand;
@@ -28,7 +30,7 @@ struct WidenedCall {
     bool read, written;
   };
 
-  Invocation call; ///< float32 for floats of 16 bits, without workspace
+  Invocation call; ///< float32 for floats of 16 bits, without workspace until one is left to it
   std::vector<Copy> copies;
   int64_t bytes = 0; ///< of all copies, each at a multiple of 64
 };

@@ -38,8 +38,8 @@ void requireValue(const RankMemory &memory, const proto::Operand &operand, const
   const bool isThere = content.kind != Content::Undefined && content.kind != Content::Reduced;
   const bool carried = memory.isCarried(buffer);
   const uint64_t before = memory.instance(index).microbatch; // micro-batches that have left something to this one
-  const bool isOfThis =
-      carried ? content.generation == before || content.generation == before + 1 : content.generation == generation;
+  const bool isOfThis = carried ? content.generation == before || content.generation == before + 1
+                                : content.generation == generation || !memory.isBound(buffer, content);
   if (isThere && content.buffer == operand.buffer() && isOfThis)
     return;
   const std::string name = memory.nameOf(operand.buffer());

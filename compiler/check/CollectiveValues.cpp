@@ -68,6 +68,18 @@ int partOf(const proto::CollectiveCommand &collective, const proto::Operand &tar
   return 0;
 }
 
+/// What ranks of other roles bring is of the micro-batch for which it is taken.
+void requireSameMicrobatch(const RankMemory &memory, const RankMemory &theirs, const Instance &meeting,
+                           const Contents &brought, size_t index) {
+  const uint64_t microbatch = memory.instance(index).microbatch;
+  if (meeting.microbatch != microbatch &&
+      std::ranges::any_of(brought.segments, [&](const Known &one) { return theirs.isOfMicrobatch(one); }))
+    memory.refuse("value", index,
+                  "takes for micro-batch " + std::to_string(microbatch) + " what role " + theirs.role().name() +
+                      " brings of micro-batch " + std::to_string(meeting.microbatch),
+                  theirs.placeOf(meeting) + " brings it");
+}
+
 constexpr auto nothing = [](uint64_t bytes) { return Contents{{{0, bytes, {.value = Values::other}}}}; };
 
 /// What ranks of one role have of a source, side by side.
@@ -108,7 +120,9 @@ bool allBringSame(RankMemory &memory, int part, size_t index) {
     return true;
   const Contents &own = broughtTo(memory, part, memory.instance(index));
   return std::ranges::all_of(others->second, [&](const auto &other) {
-    const Contents &theirs = broughtTo(*memory.context.memories[other.first], part, other.second);
+    RankMemory &role = *memory.context.memories[other.first];
+    const Contents &theirs = broughtTo(role, part, other.second);
+    requireSameMicrobatch(memory, role, other.second, theirs, index);
     return std::ranges::equal(own.segments, theirs.segments, [](const OperandSegment &a, const OperandSegment &b) {
       return a.begin == b.begin && a.end == b.end && a.value == b.value && a.valueByte == b.valueByte &&
              a.contributions == b.contributions;
@@ -127,7 +141,9 @@ std::optional<Contents> gatheredFromRoles(RankMemory &memory, int part, size_t i
       {&memory.role(), {&memory, &broughtTo(memory, part, own)}}};
   for (const auto &[role, instance] : others->second) {
     RankMemory &theirs = *memory.context.memories[role];
-    sources[&theirs.role()] = {&theirs, &broughtTo(theirs, part, instance)};
+    const Contents &brought = broughtTo(theirs, part, instance);
+    requireSameMicrobatch(memory, theirs, instance, brought, index);
+    sources[&theirs.role()] = {&theirs, &brought};
   }
   const uint64_t bytes = byteCount(collective.parts(part).source());
   const plan::AxisSet axes = plan::axesOf(memory.plan(), collective.communicator());

@@ -1,22 +1,12 @@
 //===- Distribution.cpp - what is alike on all ranks ----------------------===//
 #include "compiler/check/Distribution.h"
 
-#include "kernels/KernelRows.h"
+#include "compiler/check/meaning/ReferenceOps.h"
 #include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 
 namespace ds::check {
-
-namespace {
-
-/// Whether a kernel's numbers follow from the micro-batch, which every rank has another of.
-bool draws(const proto::Command &command) {
-  const std::string &kernel = command.kernel().kernel();
-  return kernel == kernels::kernel<"dropout">.name || kernel == kernels::kernel<"uniform">.name;
-}
-
-} // namespace
 
 void distribute(const RankMemory &memory, const std::vector<Contents> &read, std::vector<Contents> &written,
                 size_t index) {
@@ -28,7 +18,7 @@ void distribute(const RankMemory &memory, const std::vector<Contents> &read, std
   for (const Contents &contents : read)
     for (const OperandSegment &segment : contents.segments)
       axes = axes | segment.varies;
-  if (command.has_feed() || (command.has_kernel() && draws(command)))
+  if (command.has_feed() || draws(command.kernel())) // of micro-batches, of which every rank has another
     axes = axes | batch;
   if (command.has_collective())
     axes = axes - plan::axesOf(memory.plan(), command.collective().communicator());

@@ -45,11 +45,12 @@ std::string wrongIn(const RankMemory &memory, const Piece &piece, const Content 
   if (change.how == StateChanges::Pending)
     if (const std::string why = whyNotPending(memory, held, piece.variable, piece.byte); !why.empty())
       return ", which the next step's update reads, " + why;
-  if (const uint64_t last = microbatchesOf(plan, memory.context.program.name());
-      change.how == StateChanges::Carried && content.generation != last)
+  const bool isCarried = change.how == StateChanges::Carried;
+  const uint64_t left = content.generation + (isCarried ? 0 : 1); // micro-batches whose value may lie there
+  const bool isLasts = isCarried || (change.how == StateChanges::Stored && memory.isOfMicrobatch(held));
+  if (isLasts && left != microbatchesOf(plan, memory.context.program.name()))
     return "holds of " + name + " what " +
-           (content.generation == 0 ? "was there before the step"
-                                    : "micro-batch " + std::to_string(content.generation - 1) + " left") +
+           (left == 0 ? "was there before the step" : "micro-batch " + std::to_string(left - 1) + " left") +
            ", not what the last one makes of it";
   if (change.how == StateChanges::Stored && mayBe(held.value, change.value))
     return {};

@@ -243,10 +243,11 @@ std::string whyNotPending(const RankMemory &memory, const Known &held, uint32_t 
 Contents summands(RankMemory &memory, const proto::Operand &source, size_t index) {
   const Instance &instance = memory.instance(index);
   Contents contents = memory.contentsOf(source, instance.microbatch);
-  const proto::Buffer &buffer = memory.bufferOf(source);
-  if (holdsSums(buffer) || (buffer.scope() != proto::Buffer::CALL && buffer.scope() != proto::Buffer::SLOT))
+  if (holdsSums(memory.bufferOf(source)))
     return contents;
   for (OperandSegment &segment : contents.segments) {
+    if (!segment.contributions.empty())
+      continue;
     const uint32_t exact = roundsSums(memory.plan()) ? memory.values().unconverted(segment.value) : segment.value;
     for (const uint32_t reference : instance.command->reference()) {
       const proto::ReferenceOp &op = memory.plan().reference().ops(int(reference));

@@ -87,6 +87,17 @@ uint32_t wholeValue(const RankMemory &memory, const proto::Operand &operand, uin
   return held;
 }
 
+/// What a kernel finds in an operand as a value. A sum of another micro-batch's gradient is none of this one's.
+uint32_t valueFor(const RankMemory &memory, const proto::Operand &operand, const Contents &contents,
+                  uint64_t microbatch) {
+  const uint32_t value = wholeValue(memory, operand, memory.valueIn(operand, contents));
+  const auto isOfAnother = [&](const Contribution &one) { return one.microbatch != microbatch; };
+  for (const OperandSegment &segment : contents.segments)
+    if (memory.context.changes.isOfMicrobatch(value) && std::ranges::any_of(segment.contributions, isOfAnother))
+      return Values::other;
+  return value;
+}
+
 /// In a closed world a kernel reads nothing of which nothing is known. Optimizers ask byte by byte.
 void requireKnown(const RankMemory &memory, const proto::Command &command, const std::vector<Effect> &effects,
                   std::span<const uint32_t> held) {
@@ -105,9 +116,12 @@ std::vector<Meaning::Result> requireMeaning(RankMemory &memory, const std::vecto
   const proto::Command &command = *instance.command;
   std::vector<uint32_t> held;
   for (size_t e = 0; e < effects.size(); ++e) {
-    held.push_back(effects[e].reads ? memory.valueIn(*effects[e].operand, read[e]) : uint32_t(Values::unknown));
-    if (command.has_kernel())
-      held.back() = wholeValue(memory, *effects[e].operand, held.back());
+    const proto::Operand &operand = *effects[e].operand;
+    if (!effects[e].reads)
+      held.push_back(Values::unknown);
+    else
+      held.push_back(command.has_kernel() ? valueFor(memory, operand, read[e], instance.microbatch)
+                                          : memory.valueIn(operand, read[e]));
   }
   try {
     requireCommand(memory, read, held, index);

@@ -1,6 +1,7 @@
 //===- MetricRules.cpp - a metric is the scalar that it is called after ---===//
 #include "compiler/check/MetricRules.h"
 
+#include "compiler/check/EffectRules.h"
 #include "core/DType.h"
 #include "kernels/ElementwiseProgram.h"
 #include "runtime/plan/world/Mesh.h"
@@ -70,9 +71,14 @@ void requireMetric(RankMemory &memory, const proto::Metric &metric) {
     throw Refusal{"meaning",
                   what + ", which holds " + memory.values().name(value) + ", not " + memory.values().name(expected)};
   const Range range = memory.rangeOf(metric.source(), 0);
+  const uint64_t last = microbatchesOf(memory.plan(), memory.context.program.name()) - 1;
   memory.shadow(range.arena).histories(range.begin, range.end, [&](const Segment &segment) {
-    if (segment.content.kind == Content::Undefined || segment.content.buffer != metric.source().buffer())
+    const Content &content = segment.content;
+    if (content.kind == Content::Undefined || content.buffer != metric.source().buffer())
       throw Refusal{"value", what + ", which does not hold it at the end"};
+    if (memory.isOfMicrobatch(content) && content.generation != last)
+      throw Refusal{"value", what + ", which holds that of micro-batch " + std::to_string(content.generation) +
+                                 ", not of the last one, " + std::to_string(last)};
   });
 }
 

@@ -88,34 +88,28 @@ const Coordinates &RankMemory::coordinates(plan::AxisSet axes) const {
   return found;
 }
 
-Contents RankMemory::shared(const std::vector<OperandSegment> &whole, uint64_t bytes, plan::AxisSet axes) const {
-  const Coordinates &ranks = coordinates(axes);
-  Contents own{{}, ranks.along};
+/// Of what all ranks have side by side, `bytes` each: what some of them have. Neighbours' is cut out at once.
+template <typename Piece>
+static std::vector<Piece> piecesOf(const Coordinates &ranks, const std::vector<Piece> &whole, uint64_t bytes) {
   const bool areSide = ranks.step == 1 || ranks.count == 1;
-  for (uint64_t k = 0; k < (areSide ? 1 : ranks.count); ++k)
-    for (OperandSegment &one :
-         cut(whole, (ranks.first + k * ranks.step) * bytes, areSide ? bytes * ranks.count : bytes)) {
-      one.begin += k * bytes;
-      one.end += k * bytes;
-      own.segments.push_back(std::move(one));
+  std::vector<Piece> pieces;
+  for (uint64_t k = 0; k < (areSide ? 1 : ranks.count); ++k) {
+    const uint64_t first = (ranks.first + k * ranks.step) * bytes;
+    for (Piece &one : within(whole, first, first + bytes * (areSide ? ranks.count : 1))) {
+      one.begin = one.begin - first + k * bytes;
+      one.end = one.end - first + k * bytes;
+      pieces.push_back(std::move(one));
     }
-  return own;
+  }
+  return pieces;
+}
+
+Contents RankMemory::shared(const std::vector<OperandSegment> &whole, uint64_t bytes, plan::AxisSet axes) const {
+  return {piecesOf(coordinates(axes), whole, bytes), coordinates(axes).along};
 }
 
 std::vector<Member> RankMemory::membersOf(const proto::Buffer &buffer) const {
-  const std::vector<Member> all = check::membersOf(plan(), buffer);
-  const Coordinates &ranks = coordinates(sharedAlong(buffer));
-  const bool areSide = ranks.step == 1 || ranks.count == 1;
-  std::vector<Member> members;
-  for (uint64_t k = 0; k < (areSide ? 1 : ranks.count); ++k) {
-    const uint64_t first = (ranks.first + k * ranks.step) * buffer.bytes();
-    for (Member one : within(all, first, first + buffer.bytes() * (areSide ? ranks.count : 1))) {
-      one.begin = one.begin - first + k * buffer.bytes();
-      one.end = one.end - first + k * buffer.bytes();
-      members.push_back(one);
-    }
-  }
-  return members;
+  return piecesOf(coordinates(sharedAlong(buffer)), check::membersOf(plan(), buffer), buffer.bytes());
 }
 
 plan::AxisSet RankMemory::sharedAlong(const proto::Buffer &buffer) const {
@@ -149,15 +143,10 @@ std::vector<Stretch> RankMemory::stretchesOf(const Range &range) const {
   return stretches;
 }
 
-uint64_t RankMemory::generationOf(const proto::Buffer &buffer, const Instance &instance) {
-  switch (buffer.scope()) {
-  case proto::Buffer::SLOT:
-    return instance.microbatch;
-  case proto::Buffer::CALL:
-    return instance.call;
-  default:
-    return 0;
-  }
+bool RankMemory::isOfMicrobatch(const Known &known) const {
+  if (known.share)
+    return std::ranges::any_of(known.share->whole, [&](const Known &one) { return isOfMicrobatch(one); });
+  return known.contributions.empty() && context.changes.isOfMicrobatch(known.value);
 }
 
 Contents RankMemory::joined(std::vector<OperandSegment> segments, uint64_t bytes, plan::AxisSet along) const {

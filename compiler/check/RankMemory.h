@@ -99,8 +99,16 @@ public:
   std::vector<Stretch> stretchesOf(const Range &range) const;
   ShadowMemory &shadow(uint32_t arena) { return shadows_[arena]; }
 
-  /// Which value of a buffer an instance means: that of its micro-batch, that of its call, or the only one.
-  static uint64_t generationOf(const proto::Buffer &buffer, const Instance &instance);
+  /// Which value of a buffer an instance means, if that has several: that of its call, or of its micro-batch.
+  static uint64_t generationOf(const proto::Buffer &buffer, const Instance &instance) {
+    return buffer.scope() == proto::Buffer::CALL ? instance.call : instance.microbatch;
+  }
+  /// Whether each micro-batch has its own of this. A sum of gradients says itself of which micro-batches it is.
+  bool isOfMicrobatch(const Known &known) const;
+  /// Whether a buffer that holds it has one for each micro-batch or call.
+  bool isBound(const proto::Buffer &buffer, const Known &known) const {
+    return buffer.scope() == proto::Buffer::SLOT || buffer.scope() == proto::Buffer::CALL || isOfMicrobatch(known);
+  }
 
   Contents contentsOf(const proto::Operand &operand, uint64_t microbatch);
   /// The same, of shares what each rank has of them, which may be put elsewhere as it is.
@@ -138,7 +146,8 @@ public:
   // For sentences.
   [[noreturn]] void refuse(const char *rule, size_t index, const std::string &sentence, const std::string &note = {},
                            std::optional<size_t> other = std::nullopt) const;
-  std::string placeOf(size_t index) const { return check::placeOf(plan(), context.program.name(), instance(index)); }
+  std::string placeOf(const Instance &one) const { return check::placeOf(plan(), context.program.name(), one); }
+  std::string placeOf(size_t index) const { return placeOf(instance(index)); }
   std::string nameOf(uint32_t buffer) const {
     return "buffer " + std::to_string(buffer) + " (" + role().buffers(int(buffer)).name() + ")";
   }

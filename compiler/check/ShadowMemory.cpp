@@ -2,19 +2,17 @@
 #include "compiler/check/ShadowMemory.h"
 
 #include "compiler/check/meaning/Values.h"
+#include "compiler/check/schedule/Layout.h"
 
 #include <algorithm>
 
 namespace ds::check {
 
 std::vector<OperandSegment> cut(const std::vector<OperandSegment> &segments, uint64_t begin, uint64_t bytes) {
-  std::vector<OperandSegment> inside;
-  auto it = std::ranges::upper_bound(segments, begin, {}, &OperandSegment::end);
-  for (; it != segments.end() && it->begin < begin + bytes; ++it) {
-    OperandSegment &one = inside.emplace_back(*it);
-    one.valueByte += std::max(one.begin, begin) - one.begin;
-    one.begin = std::max(one.begin, begin) - begin;
-    one.end = std::min(one.end, begin + bytes) - begin;
+  std::vector<OperandSegment> inside = within(segments, begin, begin + bytes);
+  for (OperandSegment &one : inside) {
+    one.begin -= begin;
+    one.end -= begin;
   }
   return inside;
 }

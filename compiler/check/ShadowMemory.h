@@ -48,6 +48,11 @@ struct Known {
 struct OperandSegment : Known {
   uint64_t begin, end;
   OperandSegment(uint64_t begin, uint64_t end, Known known = {}) : Known(std::move(known)), begin(begin), end(end) {}
+
+  void skip(uint64_t bytes) {
+    begin += bytes;
+    valueByte += bytes;
+  }
 };
 
 /// What ranks have side by side: the rank at coordinate c along some axes has `bytes` bytes of it, from c * bytes on.
@@ -78,7 +83,7 @@ struct Content : Known {
   };
   Kind kind = Undefined;
   uint32_t buffer = UINT32_MAX;
-  uint64_t generation = 0; ///< the micro-batch or call that the value belongs to, as its buffer's scope says
+  uint64_t generation = 0; ///< the micro-batch that it was written for; in a buffer of calls, the call
 };
 
 /// The history of bytes that have one.

@@ -1,6 +1,7 @@
 //===- StateChanges.cpp - what a run changes of what outlives it ----------===//
 #include "compiler/check/StateChanges.h"
 
+#include "compiler/check/meaning/ReferenceOps.h"
 #include "compiler/check/schedule/Effects.h"
 
 namespace ds::check {
@@ -8,16 +9,6 @@ namespace ds::check {
 std::vector<std::string> functionsOf(const std::string &program) {
   return program == "step" ? std::vector<std::string>{"microbatch", "update"} : std::vector{program};
 }
-
-namespace {
-
-/// Whether a micro-batch stores what it makes of a buffer, for the next one.
-bool isCarried(const proto::Plan &plan, const proto::ReferenceOp &op) {
-  return op.op() == "train.store" && op.function() == "microbatch" &&
-         plan.variables(int(op.variables(0))).kind() == proto::Variable::BUFFER;
-}
-
-} // namespace
 
 std::set<uint32_t> changedByMicrobatches(const proto::Plan &plan) {
   std::set<uint32_t> variables;
@@ -28,7 +19,7 @@ std::set<uint32_t> changedByMicrobatches(const proto::Plan &plan) {
 }
 
 StateChanges::StateChanges(const proto::Plan &plan, Values &values, const std::string &program)
-    : plan_(plan), values_(values), delays_(plan), known_(plan.reference().ops_size() > 0),
+    : plan_(plan), values_(values), delays_(plan), known_(plan.reference().ops_size() > 0), isStep_(program == "step"),
       own_(changedByMicrobatches(plan)) {
   for (const std::string &function : functionsOf(program)) // what comes last counts
     for (const proto::ReferenceOp &op : plan.reference().ops())

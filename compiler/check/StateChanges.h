@@ -38,6 +38,11 @@ public:
   plan::AxisSet varying(uint32_t variable) const {
     return own_.contains(variable) ? plan::batchAxes(plan_) : plan::AxisSet();
   }
+  /// Whether each micro-batch of a run has its own of a value.
+  bool isOfMicrobatch(uint32_t value) const {
+    const Follows follows = values_.type(value).follows;
+    return follows == Follows::Samples || (follows == Follows::State && isStep_);
+  }
   /// Whether the reference program, if the plan has one, changes anything that it names.
   bool isKnown() const { return known_; }
 
@@ -47,7 +52,7 @@ private:
   const proto::Plan &plan_;
   Values &values_;
   const Delays delays_;
-  bool known_;
+  const bool known_, isStep_;
   std::set<uint32_t> own_;             ///< variables, by any program
   std::map<uint32_t, Change> changes_; ///< by variable
 };

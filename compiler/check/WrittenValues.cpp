@@ -20,21 +20,19 @@ void add(std::vector<Contribution> &contributions, Contribution one) {
 }
 
 /// A message is of the micro-batch that its receiver takes it for.
-void requireSameMicrobatch(const RankMemory &memory, const Step &sender, size_t index) {
-  const Instance &theirs = memory.context.joint.timelines[sender.role].instances[sender.instance];
+void requireSameMicrobatch(const RankMemory &memory, const RankMemory &sender, const Instance &theirs,
+                           const std::vector<Contents> &sent, size_t index) {
   const Instance &own = memory.instance(index);
-  const proto::Role &role = memory.plan().roles(int(sender.role));
-  for (int i = 0; i < own.command->receive().targets_size(); ++i) {
-    const auto scopes = {role.buffers(int(theirs.command->send().sources(i).buffer())).scope(),
-                         memory.bufferOf(own.command->receive().targets(i)).scope()};
-    const bool bound = std::ranges::any_of(
-        scopes, [](auto scope) { return scope == proto::Buffer::SLOT || scope == proto::Buffer::CALL; });
-    if (bound && theirs.microbatch != own.microbatch)
-      memory.refuse("value", index,
-                    "receives for micro-batch " + std::to_string(own.microbatch) +
-                        " what its sender sends of micro-batch " + std::to_string(theirs.microbatch),
-                    placeOf(memory.plan(), memory.context.program.name(), theirs) + " sends it");
-  }
+  if (theirs.microbatch == own.microbatch)
+    return;
+  for (int i = 0; i < own.command->receive().targets_size(); ++i)
+    for (const OperandSegment &segment : sent[size_t(i)].segments)
+      if (sender.isBound(sender.bufferOf(theirs.command->send().sources(i)), segment) ||
+          memory.isBound(memory.bufferOf(own.command->receive().targets(i)), segment))
+        memory.refuse("value", index,
+                      "receives for micro-batch " + std::to_string(own.microbatch) +
+                          " what its sender sends of micro-batch " + std::to_string(theirs.microbatch),
+                      sender.placeOf(theirs) + " sends it");
 }
 
 /// What several ranks have of their own is nothing that one of them can send to another. Ranks of another role have
@@ -55,13 +53,14 @@ Contents sentAlong(const RankMemory &memory, const RankMemory &sender, Contents 
 
 /// By target.
 std::vector<Contents> received(const RankMemory &memory, size_t index) {
-  const Step &sender = memory.context.joint.senders.at({memory.context.index, index});
-  requireSameMicrobatch(memory, sender, index);
+  const Step &from = memory.context.joint.senders.at({memory.context.index, index});
+  const RankMemory &sender = *memory.context.memories[from.role];
+  const std::vector<Contents> &all = memory.context.messages.sent.at(from);
+  requireSameMicrobatch(memory, sender, sender.instance(from.instance), all, index);
   const proto::ReceiveCommand &receive = memory.instance(index).command->receive();
   std::vector<Contents> targets;
-  for (const Contents &sent : memory.context.messages.sent.at(sender))
-    targets.push_back(sentAlong(memory, *memory.context.memories[sender.role], sent,
-                                memory.plan().channels(int(receive.channel())).axis()));
+  for (const Contents &sent : all)
+    targets.push_back(sentAlong(memory, sender, sent, memory.plan().channels(int(receive.channel())).axis()));
   return targets;
 }
 

@@ -57,17 +57,27 @@ void Exporter::exportRunningStatistics() {
     exportVaries(*plan_.mutable_variables(int(variable)));
 }
 
-/// The number that all elements are, or a checksum of them: enough to tell constants apart.
+/// The number that all elements are, if a double surely holds it.
+static std::optional<double> splatOf(ElementsAttr elements) {
+  constexpr int64_t mostExact = int64_t(1) << 53;
+  auto dense = dyn_cast<DenseElementsAttr>(elements);
+  if (!dense || !dense.isSplat())
+    return std::nullopt;
+  if (isa<FloatType>(dense.getElementType()))
+    return dense.getSplatValue<APFloat>().convertToDouble();
+  const APInt number = dense.getSplatValue<APInt>();
+  if (number.getBitWidth() == 1)
+    return double(number.getBoolValue());
+  const int64_t value = number.getSExtValue();
+  return value > -mostExact && value < mostExact ? std::optional(double(value)) : std::nullopt;
+}
+
+/// One number, or a checksum of all elements: enough to tell constants apart.
 static void exportConstant(ElementsAttr elements, plan::proto::ReferenceOp &message) {
   plan::proto::Attribute &field = *message.add_attributes();
-  auto dense = dyn_cast<DenseElementsAttr>(elements);
-  if (dense && dense.isSplat() && isa<FloatType>(dense.getElementType())) {
+  if (const std::optional<double> number = splatOf(elements)) {
     field.set_name("value");
-    field.set_number(dense.getSplatValue<APFloat>().convertToDouble());
-  } else if (dense && dense.isSplat()) {
-    const APInt number = dense.getSplatValue<APInt>();
-    field.set_name("value");
-    field.set_number(number.getBitWidth() == 1 ? double(number.getBoolValue()) : double(number.getSExtValue()));
+    field.set_number(*number);
   } else {
     const std::string bytes = exportElements(elements);
     field.set_name("crc32c");

@@ -19,9 +19,13 @@ std::unique_ptr<Kernel> makeBf16Matmul(const Invocation &, const BuildOptions &)
 
 namespace {
 
-/// The kernel for floats of 16 bits that goes with one for float32.
+/// The kernel for floats of 16 bits that goes with one for float32, where that knows nothing of them.
 template <Factory wide> constexpr Factory narrowKernel = nullptr;
 template <> constexpr Factory narrowKernel<makeMatmul> = makeBf16Matmul;
+template <> constexpr Factory narrowKernel<makeLayerNorm> = makeLayerNorm; // these know where they round
+template <> constexpr Factory narrowKernel<makeRmsNorm> = makeRmsNorm;
+template <> constexpr Factory narrowKernel<makeLayerNormReference> = makeLayerNormReference;
+template <> constexpr Factory narrowKernel<makeRmsNormReference> = makeRmsNormReference;
 
 } // namespace
 
@@ -42,8 +46,9 @@ const KernelRegistry &cpuReferenceKernels() {
   static const KernelRegistry registry = [] {
     KernelRegistry kernels;
 #define DS_KERNEL(name, factory, operands, attributes, check, factors, cpuWorkspace, cudaWorkspace, flops, text)       \
-  kernels.add(#name, kernel<#name>.computes() ? Factory(widened<make##factory##Reference>)                             \
-                                              : Factory(make##factory##Reference));
+  kernels.add(#name, kernel<#name>.computes()                                                                          \
+                         ? Factory(widened<make##factory##Reference, narrowKernel<make##factory##Reference>>)          \
+                         : Factory(make##factory##Reference));
 #include "kernels/Kernels.inc"
 #undef DS_KERNEL
     return kernels;

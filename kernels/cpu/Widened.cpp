@@ -20,14 +20,11 @@ constexpr int64_t grain = 1 << 15;
 class Widened : public Kernel {
 public:
   Widened(const Call &call, WidenedCall widened, const BuildOptions &options, Factory wide)
-      : widened_(std::move(widened)), workspace_(call.workspace()), addresses_(call.operandCount()) {
-    const int64_t rest = workspace_.bytes - widened_.bytes;
-    if (rest < 0)
+      : widened_(std::move(widened)), workspace_(call.workspace()) {
+    if (workspace_.bytes < widened_.bytes)
       own_.resize(size_t(widened_.bytes));
-    if (rest > 0) {
-      widened_.call.operands.push_back({DType::U8, {rest}});
-      addresses_.push_back(nullptr);
-    }
+    widened_.leaveRestOf(workspace_.bytes);
+    addresses_.resize(widened_.call.operands.size());
     wide_ = wide(widened_.call, options);
   }
 

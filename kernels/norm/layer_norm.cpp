@@ -1,6 +1,7 @@
 // layer_norm, per row of x [rows, cols]:  y = (x - mean) / sqrt(var + epsilon) * gamma + beta
 // Writes y, mean [rows], rstd [rows]. Sums in lanes of a fixed number. Ba et al. 2016; torch.nn.functional.layer_norm.
 #include "kernels/norm/layer_norm_call.h"
+#include "kernels/norm/norm_factory.h"
 
 #include <algorithm>
 
@@ -38,9 +39,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Kernel> makeLayerNorm(const Invocation &invocation, const BuildOptions &) {
-  const LayerNormCall call{Call(invocation)};
-  return makeByFloat<LayerNorm>(call.dtype, call);
+std::unique_ptr<Kernel> makeLayerNorm(const Invocation &invocation, const BuildOptions &options) {
+  return makeNorm<LayerNorm, LayerNormCall>(invocation, options);
 }
 
 } // namespace ds::kernels

@@ -1,5 +1,6 @@
 // layer_norm, per row:  y = (x - mean) / sqrt(var + epsilon) * gamma + beta, in float64.
 #include "kernels/norm/layer_norm_call.h"
+#include "kernels/norm/norm_factory.h"
 
 #include <cmath>
 
@@ -38,9 +39,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Kernel> makeLayerNormReference(const Invocation &invocation, const BuildOptions &) {
-  const LayerNormCall call{Call(invocation)};
-  return makeByFloat<LayerNormReference>(call.dtype, call);
+std::unique_ptr<Kernel> makeLayerNormReference(const Invocation &invocation, const BuildOptions &options) {
+  return makeNorm<LayerNormReference, LayerNormCall>(invocation, options);
 }
 
 } // namespace ds::kernels

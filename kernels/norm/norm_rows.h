@@ -2,9 +2,9 @@
 #pragma once
 
 #include "kernels/Call.h"
+#include "kernels/Numbers.h"
 #include "kernels/norm/norm_grad_pieces.h"
 
-#include <algorithm>
 #include <initializer_list>
 #include <span>
 
@@ -33,7 +33,8 @@ struct NormRows {
     call.require(sum || !rounded, "attribute 'rounded' is for calls with a residual");
   }
 
-  /// Of a norm: the row that is normalized, x's or, with a residual, that of their sum, which is written first.
+  /// Of a norm: the row that is normalized, x's or, with a residual, that of their sum as it is rounded, which is
+  /// written first.
   template <typename T> const T *normalizedRow(std::span<void *const> operands, int64_t row) const {
     const T *x = static_cast<const T *>(operands[0]) + row * cols;
     if (!residual)
@@ -42,15 +43,22 @@ struct NormRows {
     T *both = static_cast<T *>(operands[sum]) + row * cols;
     for (int64_t i = 0; i < cols; ++i)
       both[i] = x[i] + added[i];
-    if (rounded)
-      std::copy_n(both, cols, static_cast<T *>(operands[rounded]) + row * cols);
-    return both;
+    if (!rounded)
+      return both;
+    T *narrow = static_cast<T *>(operands[rounded]) + row * cols;
+    const auto round = [&](auto zero) {
+      for (int64_t i = 0; i < cols; ++i)
+        narrow[i] = T(decltype(zero)(both[i]));
+    };
+    isNarrowFloat(roundsTo) ? withNarrowFloat(roundsTo, round) : round(T());
+    return narrow;
   }
 
   int64_t pieces() const { return piecesOf(rows, normGradRowsPerPiece); } ///< of a gradient, on a CPU
 
   int64_t rows = 0, cols = 0;
   DType dtype;
+  DType roundsTo = dtype;      ///< of a norm's rounded sum: the 16 bits for which float32 stands on a CPU
   CallWorkspace workspace;     ///< of a gradient
   size_t dx = 0;               ///< of a gradient: the operand; dgamma and dbeta are behind it
   size_t residual = 0;         ///< the operand that is added to x, or to dx of a gradient, 0: none

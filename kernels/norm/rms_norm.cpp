@@ -1,6 +1,7 @@
 // rms_norm, per row of x [rows, cols]:  y = x / sqrt(mean(x^2) + epsilon) * gamma
 // Writes y and rrms [rows], the factor. Sums in lanes of a fixed number. Zhang and Sennrich 2019;
 // torch.nn.functional.rms_norm.
+#include "kernels/norm/norm_factory.h"
 #include "kernels/norm/rms_norm_call.h"
 
 #include <algorithm>
@@ -37,9 +38,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Kernel> makeRmsNorm(const Invocation &invocation, const BuildOptions &) {
-  const RmsNormCall call{Call(invocation)};
-  return makeByFloat<RmsNorm>(call.dtype, call);
+std::unique_ptr<Kernel> makeRmsNorm(const Invocation &invocation, const BuildOptions &options) {
+  return makeNorm<RmsNorm, RmsNormCall>(invocation, options);
 }
 
 } // namespace ds::kernels

@@ -1,4 +1,5 @@
 // rms_norm, per row:  y = x / sqrt(mean(x^2) + epsilon) * gamma, in float64.
+#include "kernels/norm/norm_factory.h"
 #include "kernels/norm/rms_norm_call.h"
 
 #include <cmath>
@@ -34,9 +35,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Kernel> makeRmsNormReference(const Invocation &invocation, const BuildOptions &) {
-  const RmsNormCall call{Call(invocation)};
-  return makeByFloat<RmsNormReference>(call.dtype, call);
+std::unique_ptr<Kernel> makeRmsNormReference(const Invocation &invocation, const BuildOptions &options) {
+  return makeNorm<RmsNormReference, RmsNormCall>(invocation, options);
 }
 
 } // namespace ds::kernels

@@ -113,6 +113,22 @@ std::string slotsOverlap(proto::Plan &plan, Random &random) {
   return nameOf(**buffer) + " with all slots in one place";
 }
 
+/// One place for the whole step, with bytes of its own: a micro-batch finds there what another has left.
+std::string keepInStep(proto::Plan &plan, Random &random) {
+  const auto picked = pickInFlight(plan, random);
+  if (!picked)
+    return "";
+  proto::Buffer &buffer = **picked;
+  proto::Arena &arena = *plan.mutable_roles(0)->mutable_arenas(int(buffer.arena()));
+  const uint64_t unit = std::max<uint64_t>(1, plan.machine().alignment());
+  buffer.set_scope(proto::Buffer::STEP);
+  buffer.set_slots(1);
+  buffer.clear_slot_offsets();
+  buffer.set_offset((arena.bytes() + unit - 1) / unit * unit);
+  arena.set_bytes(buffer.offset() + buffer.bytes());
+  return nameOf(buffer) + " has one place for all micro-batches";
+}
+
 /// Ends a life before the command that is said to use the buffer last.
 std::string dieEarly(proto::Plan &plan, Random &random) {
   std::vector<proto::Life *> lives;
@@ -276,6 +292,7 @@ std::vector<Kind> memoryKinds() {
           {"shrink-buffer", true, shrink},
           {"one-slot-for-two", true, oneSlot},
           {"slots-in-one-place", true, slotsOverlap},
+          {"kept-in-the-step", false, keepInStep},
           {"die-early", true, dieEarly},
           {"arena-too-small", true, arenaTooSmall},
           {"machine-too-small", true, machineTooSmall},

@@ -97,12 +97,11 @@ std::vector<Meaning::Result> Meaning::resultsOfWhole(const proto::Command &comma
     return results; // verified byte by byte (NormRules.h), or not at all
   if (command.reference_size() == 0)
     throw Mismatch{"kernel " + kernel.kernel() + " names no reference op, so nothing says what it should compute"};
-  if (command.reference_size() > 1) {
-    if (const kernels::Expansion *expansion = kernels::expansionOf(plan::invocationOf(kernel)))
-      return fused(command, *expansion, held);
+  if (const kernels::Expansion *expansion = kernels::expansionOf(plan::invocationOf(kernel)))
+    return fused(command, *expansion, held);
+  if (command.reference_size() > 1)
     throw Mismatch{"kernel " + kernel.kernel() + " names " + std::to_string(command.reference_size()) +
                    " reference ops; it can be one"};
-  }
   const proto::ReferenceOp &op = opOf(command, 0);
   requireOp(kernel, op, held);
   for (int r = 0; r < op.results_size(); ++r)

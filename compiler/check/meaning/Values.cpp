@@ -1,6 +1,7 @@
 //===- Values.cpp - the values of the reference program, by what they are --===//
 #include "compiler/check/meaning/Values.h"
 
+#include "compiler/check/meaning/Mismatch.h"
 #include "compiler/check/meaning/ReferenceOps.h"
 #include "core/Crc32c.h"
 #include "core/DType.h"
@@ -21,21 +22,24 @@ namespace {
 
 using kernels::ElementwiseOp;
 
-constexpr int64_t mostTimes = int64_t(1) << 40; // that a sum may hold one term: no more are counted
+constexpr double mostExact = double(int64_t(1) << 53); // below it each integer is a double of its own
+constexpr int64_t mostTimes = int64_t(1) << 40;        // that a sum may hold one term: no more are counted
 
 std::optional<ElementwiseOp> opcodeOf(std::string_view op) {
   constexpr std::string_view prefix = "train.";
   return op.starts_with(prefix) ? kernels::elementwiseNamed(op.substr(prefix.size())) : std::nullopt;
 }
 
-/// The number that every element is, if they are all alike.
+/// The number that every element is, if they are all alike and a double holds it.
 std::optional<double> splat(std::string_view bytes, proto::DType type) {
   const auto dtype = dtypeFromNumber(type);
   const auto size = size_t(dtype ? byteSize(*dtype) : 0);
   if (size == 0 || bytes.size() < size || bytes.substr(size) != bytes.substr(0, bytes.size() - size))
     return std::nullopt;
-  const auto as = [&](auto value) {
+  const auto as = [&](auto value) -> std::optional<double> {
     std::memcpy(&value, bytes.data(), size);
+    if (*dtype == DType::I64 && std::abs(double(value)) >= mostExact)
+      return std::nullopt;
     return double(value);
   };
   if (isNarrowFloat(*dtype))
@@ -62,6 +66,9 @@ uint64_t elementsIn(std::span<const int64_t> shape) {
 Values::Values(const proto::Plan &plan)
     : plan_(plan), names_{"something", "parts of other values"}, types_(2),
       numbers_(size_t(plan.reference().values_size())) {
+  for (const proto::ReferenceOp &op : plan.reference().ops())
+    if (isCarried(plan, op))
+      carried_.insert(op.variables(0));
   for (int v = 0; v < plan.reference().values_size(); ++v) // those that an op defines follow
     numbers_[size_t(v)] = input(plan.reference().values(v).name(), typeOf(plan.reference().values(v)));
   for (const proto::ReferenceOp &op : plan.reference().ops()) {
@@ -86,7 +93,15 @@ uint32_t Values::number(const std::string &key, const std::string &name, const V
   return it->second;
 }
 
-uint32_t Values::input(std::string_view name, const ValueType &type) {
+Follows Values::followedBy(std::span<const uint32_t> values) const {
+  Follows follows = Follows::Nothing;
+  for (const uint32_t value : values)
+    follows = std::max(follows, types_[value].follows);
+  return follows;
+}
+
+uint32_t Values::input(std::string_view name, ValueType type) {
+  type.follows = Follows::Samples;
   return number("input " + std::string(name), "input " + std::string(name), type);
 }
 
@@ -110,9 +125,11 @@ uint32_t Values::wholeVariable(uint32_t index, Version version) {
   if (version == Version::Old && variable && variable->kind() == proto::Variable::CONSTANT)
     return known->second = numberConstant(index);
   const std::string suffix = suffixes[size_t(version)];
+  ValueType type = variable ? typeOf(*variable) : ValueType();
+  if (carried_.contains(index))
+    type.follows = Follows::State;
   known->second =
-      number("variable " + std::to_string(index) + suffix, (variable ? variable->name() : "padding") + suffix,
-             variable ? typeOf(*variable) : ValueType());
+      number("variable " + std::to_string(index) + suffix, (variable ? variable->name() : "padding") + suffix, type);
   held_.try_emplace(known->second, known->first);
   return known->second;
 }
@@ -136,8 +153,14 @@ uint32_t Values::numberConstant(uint32_t index) {
   const std::string &bytes = variable.source().literal();
   if (const auto value = splat(bytes, variable.dtype()))
     return constant(*value, variable.dtype());
-  return number("constants " + std::to_string(crc32c(std::as_bytes(std::span(bytes)))), variable.name(),
-                typeOf(variable));
+  // The reference program names a constant by this alone. So that it names one, no two have the same.
+  const uint32_t checksum = crc32c(std::as_bytes(std::span(bytes)));
+  const uint32_t first = literals_.try_emplace(checksum, index).first->second;
+  if (const proto::Variable &same = plan_.variables(int(first)); same.source().literal() != bytes)
+    throw Mismatch{"constants " + same.name() + " and " + variable.name() +
+                   " have other elements, but the same checksum " + std::to_string(checksum) +
+                   ", by which the reference program names them"};
+  return number("constants " + std::to_string(checksum), variable.name(), typeOf(variable));
 }
 
 uint32_t Values::made(const std::string &how, uint32_t value, const std::string &name) {
@@ -158,10 +181,10 @@ uint32_t Values::squares(uint32_t value, int64_t block, uint64_t elements) {
   if (value <= other || block <= 0)
     return std::min<uint32_t>(value, other);
   const uint64_t wholeBlocks = (elements + uint64_t(wholeBlock) - 1) / uint64_t(wholeBlock);
-  const uint32_t result =
-      number("squares " + std::to_string(value) + " " + std::to_string(block) + " of " + std::to_string(elements),
-             "the squares of " + names_[value],
-             {proto::DTYPE_F64, wholeBlocks * uint64_t(std::max<int64_t>(1, wholeBlock / block))});
+  const uint32_t result = number(
+      "squares " + std::to_string(value) + " " + std::to_string(block) + " of " + std::to_string(elements),
+      "the squares of " + names_[value],
+      {proto::DTYPE_F64, wholeBlocks * uint64_t(std::max<int64_t>(1, wholeBlock / block)), types_[value].follows});
   squares_.try_emplace(result, Squared{value, uint64_t(block), elements});
   return result;
 }
@@ -236,7 +259,8 @@ uint32_t Values::broadcast(uint32_t value, std::span<const int64_t> from, std::s
   std::string key = "repeated " + std::to_string(value);
   for (const Run &run : *runs)
     key += (run.repeats ? " *" : " ") + std::to_string(run.count);
-  const uint32_t result = number(key, names_[value] + ", repeated", {types_[value].dtype, elementsIn(to)});
+  const uint32_t result =
+      number(key, names_[value] + ", repeated", {types_[value].dtype, elementsIn(to), types_[value].follows});
   repeated_.try_emplace(result, Repeated{value, *runs});
   return result;
 }
@@ -258,8 +282,8 @@ uint32_t Values::apply(int64_t opcode, proto::DType dtype, std::span<const uint3
     key += " " + std::to_string(term);
   const bool isOneNumber =
       std::ranges::none_of(terms, [&](uint32_t term) { return types_[term].elements.has_value(); });
-  const uint32_t result =
-      number(key, "what no op computes", {dtype, isOneNumber ? std::nullopt : std::optional(elements)});
+  const uint32_t result = number(key, "what no op computes",
+                                 {dtype, isOneNumber ? std::nullopt : std::optional(elements), followedBy(operands)});
   if (op == ElementwiseOp::Add)
     additions_[result] = {terms[0], terms[1]};
   if (op == ElementwiseOp::Cast)
@@ -346,8 +370,15 @@ uint32_t Values::numberResult(const proto::ReferenceOp &op, int result) {
   std::optional<uint32_t> known = numberGiven(op, value);
   if (!known)
     known = numberComputed(op, value);
+  if (known)
+    return *known;
+  ValueType type = typeOf(value);
+  std::vector<uint32_t> operands;
+  for (const uint32_t operand : op.operands())
+    operands.push_back(numbers_[operand]);
+  type.follows = draws(op) ? Follows::Samples : followedBy(operands);
   const std::string which = op.results_size() > 1 ? "result " + std::to_string(result) + " of " : "";
-  return known ? *known : number(keyOf(op, result), which + titleOf(op), typeOf(value));
+  return number(keyOf(op, result), which + titleOf(op), type);
 }
 
 } // namespace ds::check

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,10 +20,18 @@ namespace ds::check {
 
 namespace proto = plan::proto;
 
+/// What a value is made of that micro-batches have each their own of; what is made of several has the last of these.
+enum class Follows {
+  Nothing, ///< variables and constants; a sum over micro-batches, too
+  State,   ///< what a step's micro-batches leave to each other
+  Samples  ///< samples, or numbers that are drawn
+};
+
 /// Elements of a value, whatever shape it is seen in.
 struct ValueType {
   proto::DType dtype = proto::DTYPE_UNSPECIFIED;   ///< unspecified: zeros, which are the same bytes in every type
   std::optional<uint64_t> elements = std::nullopt; ///< none: as many as are read, for all are one number
+  Follows follows = Follows::Nothing;
 };
 
 /// Numbers values so that two have one number exactly if they are the same op with the same attributes of the same
@@ -67,7 +76,7 @@ public:
     const auto it = stored_.find(variable);
     return it == stored_.end() ? unknown : it->second;
   }
-  uint32_t input(std::string_view name, const ValueType &type);
+  uint32_t input(std::string_view name, ValueType type);
   /// Of a type; zero is the same in all of them.
   uint32_t constant(double value, proto::DType dtype);
   uint32_t zero() { return constant(0, proto::DTYPE_UNSPECIFIED); }
@@ -139,10 +148,13 @@ private:
   void numberSum(const proto::ReferenceOp &accumulate);
   uint32_t numberConstant(uint32_t variable);
   std::string keyOf(const proto::ReferenceOp &op, int result) const;
+  Follows followedBy(std::span<const uint32_t> values) const;
 
   const proto::Plan &plan_;
+  std::set<uint32_t> carried_;                                  // variables (isCarried)
   std::map<std::string, uint32_t> known_;                       // by what it is
   std::map<std::pair<uint64_t, int>, uint32_t> constants_;      // by their bits and type
+  std::map<uint32_t, uint32_t> literals_;                       // by checksum: the first variable that has it
   std::map<uint32_t, uint32_t> stored_;                         // by variable
   std::map<Held, uint32_t> variables_;                          // by what it is
   std::map<uint32_t, Held> held_;                               // by number; of constants, which no step changes, none

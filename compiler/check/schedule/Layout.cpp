@@ -5,7 +5,6 @@
 #include "compiler/check/schedule/Refusal.h"
 #include "runtime/plan/world/Placement.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -20,15 +19,6 @@ std::vector<Member> membersOf(const proto::Plan &plan, const proto::Buffer &buff
     members.push_back({one.variable, one.byte, one.byte + one.count * size, one.first * size});
   }
   return members;
-}
-
-std::vector<Member> within(const std::vector<Member> &members, uint64_t begin, uint64_t end) {
-  std::vector<Member> inside;
-  auto it = std::ranges::upper_bound(members, begin, {}, &Member::end);
-  for (; it != members.end() && it->begin < end; ++it)
-    inside.push_back({it->variable, std::max(it->begin, begin), std::min(it->end, end),
-                      it->firstByte + std::max(it->begin, begin) - it->begin});
-  return inside;
 }
 
 namespace {
@@ -54,7 +44,7 @@ void checkVariableLayout(const proto::Plan &plan) {
     std::map<uint32_t, std::string> places; // by variable
     for (const proto::Buffer &buffer : role.buffers())
       for (const plan::Held &one : plan::heldTogether(plan, buffer))
-        if (const auto [first, isNew] = places.try_emplace(one.variable, buffer.name()); !isNew)
+        if (const auto [first, isNew] = places.try_emplace(one.variable, buffer.name()); !isNew && one.count > 0)
           throw Refusal{"coverage", "role " + role.name() + ": variable " + plan.variables(int(one.variable)).name() +
                                         " lies in two places, buffers " + first->second + " and " + buffer.name()};
     for (const auto &[variable, place] : places)

@@ -2,6 +2,7 @@
 #include "compiler/check/meaning/Meaning.h"
 #include "compiler/check/meaning/CallRules.h"
 
+#include <array>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <optional>
@@ -357,6 +358,7 @@ TEST(Meaning, FollowsGeluThroughAProduct) {
 TEST(Meaning, RefusesAProductThatIsNotItsEpilogues) {
   Case narrow(product, withGelu), tall(gradient, withGelu), few(product, withGelu), other(product, withGelu),
       more(product, withGelu);
+  narrow.command.mutable_kernel()->mutable_attributes(2)->set_integer(1); // pieces of a machine with a thread
   EXPECT_EQ(narrow.callRefusal(), "");
   narrow.command.mutable_kernel()->mutable_operands(2)->set_dtype(proto::DTYPE_F32);
   EXPECT_NE(narrow.callRefusal(), "");
@@ -419,7 +421,7 @@ TEST(Meaning, RefusesALossThatIsNotItsGradients) {
   EXPECT_EQ(turned.refusal(right), "");
   alone.command.mutable_reference()->RemoveLast();
   EXPECT_EQ(alone.refusal(right),
-            "kernel cross_entropy_with_grad is not train.cross_entropy ce, which it is said to be");
+            "kernel cross_entropy_with_grad computes train.cross_entropy_grad, but names no such reference op");
   narrow.command.mutable_kernel()->mutable_operands(5)->set_dtype(proto::DTYPE_F16);
   EXPECT_EQ(narrow.refusal(right),
             "operand 4 is float16 [4, 8], but train.cross_entropy_grad ce has bfloat16 [4, 8] there");
@@ -498,6 +500,45 @@ TEST(Meaning, RefusesANormOfAnotherSum) {
             place + "operand 5 of kernel rms_norm is said to be READ, but the kernel's row says WRITE");
   EXPECT_EQ(withOperand(6, [](proto::Operand &operand) { operand.set_dtype(proto::DTYPE_F16); }),
             place + "kernel 'rms_norm': operand 6 (rounded) must be bfloat16, not float16");
+  Case negative(normOfSum, withNorm); // as its kernel says when ds-run makes it
+  negative.command.mutable_kernel()->mutable_attributes(0)->set_number(-1);
+  EXPECT_EQ(negative.callRefusal(), place + "kernel 'rms_norm': attribute 'epsilon' must not be negative");
+}
+
+/// A constant of four int64, as text of a plan.
+std::string constantOf(const std::string &name, const std::array<int64_t, 4> &numbers) {
+  proto::Variable variable;
+  variable.set_name(name);
+  variable.set_dtype(proto::DTYPE_I64);
+  variable.add_shape(4);
+  variable.set_kind(proto::Variable::CONSTANT);
+  variable.mutable_source()->set_literal(std::string(reinterpret_cast<const char *>(numbers.data()), sizeof numbers));
+  return "variables {" + variable.DebugString() + "}";
+}
+
+TEST(Meaning, TellsConstantsApartThatADoubleDoesNot) {
+  constexpr int64_t large = (int64_t(1) << 53) + 1;
+  const std::string text = constantOf("a", {large, large, large, large}) +
+                           constantOf("b", {large - 1, large - 1, large - 1, large - 1}) +
+                           constantOf("same", {large, large, large, large});
+  const proto::Plan plan = Case::parse(text.c_str());
+  Values values(plan);
+  EXPECT_NE(values.variable(0), values.variable(1));
+  EXPECT_EQ(values.variable(0), values.variable(2));
+}
+
+TEST(Meaning, RefusesConstantsOfOneChecksum) {
+  const std::string text = constantOf("a", {1, 2, 3, 4}) + constantOf("b", {5, 2, 3, 3806848990});
+  const proto::Plan plan = Case::parse(text.c_str());
+  Values values(plan);
+  values.variable(0);
+  try {
+    values.variable(1);
+    ADD_FAILURE() << "not refused";
+  } catch (const Mismatch &mismatch) {
+    EXPECT_TRUE(mismatch.sentence.starts_with("constants a and b have other elements, but the same checksum "))
+        << mismatch.sentence;
+  }
 }
 
 TEST(Meaning, RefusesAKernelThatNamesNoOpOrSeveral) {

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "compiler/check/Check.h"
-#include "compiler/check/schedule/Effects.h"
 #include "kernels/ElementwiseProgram.h"
 #include "runtime/plan/format/PlanReader.h"
 #include "test/unit/check/ReferenceBuilder.h"
+#include "test/unit/check/UsedLives.h"
 #include "test/unit/runtime/PlanBuilder.h"
 
 #include <cstdint>
@@ -114,7 +114,7 @@ public:
 
   /// With lives as the plan's commands use its buffers; of a plan that the reader takes.
   std::string verdict() {
-    addLives();
+    setLivesAsUsed(builder.role());
     try {
       plan::validatePlan(builder.plan);
     } catch (const Error &error) {
@@ -348,28 +348,6 @@ private:
     attribute(command, "weight_decay").set_number(0);
     attribute(command, "nesterov").set_integer(0);
     reference.describe(command, "sgd " + name);
-  }
-
-  /// From the first command that uses a buffer to the last.
-  void addLives() {
-    std::map<uint32_t, proto::Life> lives;
-    for (uint32_t r = begin; r <= update; ++r)
-      for (int i = 0; i < builder.role().routines(int(r)).commands_size(); ++i)
-        for (const Effect &effect : effectsOf(builder.role().routines(int(r)).commands(i))) {
-          const auto [life, isNew] = lives.try_emplace(effect.operand->buffer());
-          if (isNew) {
-            life->second.set_birth_routine(r);
-            life->second.set_birth_command(uint32_t(i));
-          }
-          life->second.set_death_routine(r);
-          life->second.set_death_command(uint32_t(i));
-        }
-    for (uint32_t b = 0; b < uint32_t(builder.role().buffers_size()); ++b) {
-      proto::Buffer &buffer = *builder.role().mutable_buffers(int(b));
-      buffer.clear_lives();
-      if (buffer.scope() != proto::Buffer::PLAN && lives.contains(b))
-        *buffer.add_lives() = lives.at(b);
-    }
   }
 
   std::map<std::string, std::pair<uint32_t, uint32_t>> places_; // routine and index, by name

@@ -272,7 +272,8 @@ const Break breaks[] = {
            ->set_access(proto::Operand::WRITE);
      },
      "coverage: program step, call"},
-    {"LossNotSummed", [](proto::Plan &p) { at(p, 1, "forward", 2).clear_reference(); }, "coverage: program step: loss"},
+    {"LossNotSummed", [](proto::Plan &p) { at(p, 1, "forward", 2).clear_reference(); },
+     "(loss) for micro-batch 1, but it holds that of micro-batch 0"},
     {"NormOfOneStage",
      [](proto::Plan &p) { at(p, 1, "update", 2).mutable_kernel()->mutable_operands(0)->set_byte_offset(8); },
      "it counts a part of the gradients twice"},

@@ -149,7 +149,7 @@ TEST_P(HalfKernels, NormsSoftmaxAndLosses) {
     check("rms_norm_grad", {x, x, c, r, x, c}, {}, 2, {2 * lastPlace, 0.02});
     const Attributes residual = {{"residual", int64_t(1)}};
     const Attributes ofSum = {{"epsilon", 1e-5}, {"residual", int64_t(1)}, {"rounded", int64_t(1)}};
-    const TensorType sum{wide, {rows, cols}}; // the reference normalizes it before it is rounded
+    const TensorType sum{wide, {rows, cols}};
     check("layer_norm", {x, c, c, sum, x, r, r, sum, x}, ofSum, 4, {4 * lastPlace, 2 * lastPlace});
     check("rms_norm", {x, c, sum, x, r, sum, x}, ofSum, 3, {4 * lastPlace, 2 * lastPlace});
     check("layer_norm_grad", {x, x, c, r, r, x, x, c, c}, residual, 3, {2 * lastPlace, 0.02});

@@ -28,6 +28,40 @@ TEST(LayerNorm, Shapes) {
     }
 }
 
+/// A norm by one of the CPU's registries; what its operands hold then.
+std::vector<Buffer> normOf(const KernelRegistry &kernels, const std::string &kernel, const Attributes &attributes,
+                           std::vector<Buffer> operands) {
+  EXPECT_TRUE(runKernel(kernels, invocationOf(kernel, operands, attributes), operands).ok());
+  return operands;
+}
+
+TEST(LayerNorm, IsOfASumAsItIsRounded) {
+  const Shape x = {5, 33}, rows = {5};
+  for (const DType half : {DType::BF16, DType::F16})
+    for (const std::string kernel : {"layer_norm", "rms_norm"})
+      for (const KernelRegistry *kernels : {&cpuKernels(), &cpuReferenceKernels()}) {
+        Random random(4);
+        std::vector<Buffer> fused = {random.buffer(half, x)};
+        const size_t scales = kernel == "layer_norm" ? 2 : 1; // and as many statistics
+        for (size_t i = 0; i < scales; ++i)
+          fused.push_back(random.buffer(DType::F32, {33}));
+        std::vector<Buffer> plain = fused;
+        fused.push_back(random.buffer(DType::F32, x));
+        for (std::vector<Buffer> *operands : {&fused, &plain}) {
+          operands->emplace_back(type(half, x));
+          operands->insert(operands->end(), scales, Buffer(type(DType::F32, rows)));
+        }
+        fused.emplace_back(type(DType::F32, x));
+        fused.emplace_back(type(half, x));
+        fused = normOf(*kernels, kernel, {{"epsilon", 1e-5}, {"residual", int64_t(1)}, {"rounded", int64_t(1)}}, fused);
+        plain[0] = fused.back();
+        plain = normOf(*kernels, kernel, {{"epsilon", 1e-5}}, plain);
+        const Buffer &y = fused[scales + 2], &expected = plain[scales + 1];
+        for (int64_t e = 0; e < elementCount(x); ++e)
+          ASSERT_EQ(y.at(e), expected.at(e)) << kernel << " " << name(half) << " at " << e;
+      }
+}
+
 std::vector<Buffer> gradOperands(Random &random, DType dtype, const Shape &shape) {
   const Shape cols = {shape.back()};
   std::vector<Buffer> operands = {random.buffer(dtype, shape),         random.buffer(dtype, shape),
