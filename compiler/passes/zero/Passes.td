@@ -325,6 +325,7 @@ def RoundOnce : DsPass<"ds-round-once", ["::ds::train::TrainDialect", "::ds::dis
     Option<"keeps", "keeps", "bool", "false", "from fragment to fragment, for a step">,
   ];
 }
+
 def NarrowReductions : DsPass<"ds-narrow-reductions", ["::ds::train::TrainDialect", "::ds::dist::DistDialect"]> {
   let summary = "sum gradients over the ranks in 16 bits";
   let description = [{
