@@ -23,6 +23,14 @@ Operation *copiedRounding(plan::KernelOp copy) {
   return nullptr;
 }
 
+/// Whether a command of its routine writes what a command reads first.
+bool isWrittenBeside(plan::CommandOpInterface command) {
+  return llvm::any_of(command.getBuffers()[0].getUses(), [&](OpOperand &use) {
+    auto other = cast<plan::CommandOpInterface>(use.getOwner());
+    return other->getBlock() == command->getBlock() && other.writes(use.getOperandNumber());
+  });
+}
+
 } // namespace
 
 bool ds::isRounding(Operation *op) {
@@ -35,8 +43,8 @@ bool ds::isRounding(Operation *op) {
     return false;
   auto command = cast<plan::CommandOpInterface>(op);
   const Type from = command.getTensor(0).getElementType(), to = command.getTensor(1).getElementType();
-  return command.getTensor(0).getNumElements() == command.getTensor(1).getNumElements() && isa<FloatType>(from) &&
-         isa<FloatType>(to) && to.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth();
+  return isa<FloatType>(from) && isa<FloatType>(to) && to.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth() &&
+         command.getTensor(0).getNumElements() == command.getTensor(1).getNumElements() && !isWrittenBeside(command);
 }
 
 Operation *ds::behindLookups(plan::RoutineOp routine, llvm::function_ref<bool(Value)> isAway,

@@ -10,8 +10,8 @@
 
 namespace ds {
 
-/// Whether it is a kernel that rounds a tensor to a smaller type of float, and does nothing else. The host makes the
-/// same bits of it as the device does, and half the bytes come to the device.
+/// Whether it is a kernel that rounds a tensor to a smaller type of float, and does nothing else, wherever it stands in
+/// its routine. The host makes the same bits of it as the device does, and half the bytes come to the device.
 bool isRounding(mlir::Operation *op);
 
 /// The first op of a routine behind lookups on the host before which nothing that comes is used: their rows come first.

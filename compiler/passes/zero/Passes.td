@@ -311,8 +311,8 @@ def RoundOnce : DsPass<"ds-round-once", ["::ds::train::TrainDialect", "::ds::dis
       dist.store %low as @"w::rounded" : tensor<64x32xbf16>
     }
     dist.fragment @forward phase forward stage 0 {
-      %low = dist.load @"w::rounded" : tensor<64x32xbf16>
-      %y = train.exp %low : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+      %kept = dist.load @"w::rounded" : tensor<64x32xbf16>
+      %y = train.exp %kept : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
     }
     ```
     What forwards and backwards cast to a smaller type of float, a parameter or a slice of a bucket, is cast once in a fragment. With
