@@ -4,9 +4,9 @@ import copy
 import dataclasses
 import struct
 
-MULTIPLY, ADD, COPY, CONSTANT, FLOAT = 12, 10, 1, 0, 7  # ElementwiseProgram.h, core/DType.h
+MULTIPLY, ADD, COPY, CONSTANT, FLOAT, BYTE = 12, 10, 1, 0, 7, 2  # ElementwiseProgram.h, core/DType.h
 NUMBER_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 4, 6: 8, 7: 4, 8: 8, 9: 2}  # bytes of an element, by dtype
-READ, WRITE, READ_WRITE = 1, 2, 3
+READ, WRITE, READ_WRITE, SCRATCH = 1, 2, 3, 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,6 +178,26 @@ def update_in_halves(plan, kernel):
         life.death_command += life.death_routine == place.routine and life.death_command >= place.index
 
 
+def give_workspaces(role, kernels, size=1 << 20):
+    """Lets all calls of these kernels have one workspace of `size` bytes, behind what else lies in device memory."""
+    index = next(i for i, arena in enumerate(role.arenas) if arena.space == "device")
+    arena = role.arenas[index]
+    offset = -(-arena.bytes // 64) * 64
+    arena.bytes = offset + size
+    workspace = role.buffers.add(name="workspace of a CPU", arena=index, offset=offset, bytes=size, slots=1)
+    workspace.scope, workspace.category = workspace.CALL, workspace.WORKSPACE
+    for r, routine in enumerate(role.routines):
+        users = [c for c, command in enumerate(routine.commands) if command.kernel.kernel in kernels]
+        for c in users:
+            operands = routine.commands[c].kernel.operands
+            if operands[-1].access == SCRATCH:
+                del operands[-1]
+            operands.add(buffer=len(role.buffers) - 1, shape=[size], access=SCRATCH, dtype=BYTE)
+        for p, program in enumerate(role.programs):
+            if users and any(call.routine == r for call in program.calls):
+                workspace.lives.add(program=p, birth_routine=r, birth_command=users[0], death_routine=r, death_command=users[-1])
+
+
 def said_to_be_for_a_cpu(plan):
     """A plan for GPUs whose commands a CPU runs, too: ops that only such plans have, in runs of a machine without a GPU."""
     plan.machine.device, plan.machine.isa, plan.machine.threads = "cpu", "", 1
@@ -189,4 +209,5 @@ def said_to_be_for_a_cpu(plan):
                     command.kernel.ClearField("code")
         for program in role.programs:
             program.captured = False
+        give_workspaces(role, {"layer_norm_grad", "rms_norm_grad"})  # which these need on a CPU
     return plan
