@@ -23,6 +23,12 @@ uint64_t hash(StringRef text, uint64_t seed = 14695981039346656037u) {
   return seed;
 }
 
+/// Whether an op casts to 16 bits.
+bool isRounding(Operation *op) {
+  auto cast = dyn_cast<train::CastOp>(op);
+  return cast && train::isNarrowFloat(cast.getElementType());
+}
+
 uint64_t signatureOf(Operation *op) {
   std::string types;
   llvm::raw_string_ostream stream(types);
@@ -61,11 +67,12 @@ scheduling::PartitionProblem ForwardChain::problem() const {
       problem.units[size_t(unit->second)].seconds += seconds(op);
   addState(problem);
   addCrossings(problem);
-  // What one node of the user's graph became stays together.
+  // What one node of the user's graph became stays together, but for a rounding: it is for those who read it, and what
+  // it rounds, a residual stream in f32, may be all that goes on from there.
   problem.mayCut.assign(units.size() + 1, 1);
   for (size_t i = 1; i < units.size(); ++i)
     if (const std::string name = train::locationName(units[i]->getLoc());
-        !name.empty() && name == train::locationName(units[i - 1]->getLoc()))
+        !name.empty() && name == train::locationName(units[i - 1]->getLoc()) && !isRounding(units[i]))
       problem.mayCut[i] = 0;
   for (const CarriedState &state : carriedState()) // the next micro-batch reads it where this one has stored it
     for (int64_t i = state.first + 1; i <= state.last; ++i)

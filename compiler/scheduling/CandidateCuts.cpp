@@ -24,6 +24,7 @@ constexpr double saving = 0.9;       // of the bytes: what has less is worth mov
 constexpr double neighbourhood = .5; // of a stage's mean time: how far a cut is moved for that
 constexpr double margin = 1. / 16;   // of a stage's mean time: a stage at either end is no shorter
 constexpr double imbalance = 1.25;   // times the best bottleneck: what few bytes may cost
+constexpr int64_t wide = 4;          // times the bytes of the position before: the last one, where logits cross
 constexpr double wholeBlocks =
     1.05; // times that of cuts inside of blocks, as few bytes sent: what whole blocks may cost
 
@@ -125,6 +126,16 @@ std::vector<int64_t> betweenBlocks(const PartitionProblem &problem, const std::v
 std::vector<int64_t> layerBegins(const PartitionProblem &problem) {
   std::vector<int64_t> begins = betweenBlocks(problem, Valleys(problem).within(neighbourhood));
   begins.insert(begins.begin(), 0);
+  return begins;
+}
+
+std::vector<int64_t> layerBeginsOfModel(PartitionProblem problem) {
+  problem.stages = std::min<int64_t>(2, int64_t(problem.units.size()));
+  problem.stages = int64_t(layerBegins(problem).size());
+  std::vector<int64_t> begins = layerBegins(problem);
+  const auto bytes = [&](size_t fromEnd) { return problem.crossing[size_t(begins[begins.size() - fromEnd])]; };
+  if (begins.size() > 2 && bytes(1) > wide * bytes(2))
+    begins.pop_back();
   return begins;
 }
 

@@ -32,4 +32,8 @@ std::vector<double> weightsToBalance(PartitionMethod::Kind kind, const Partition
 /// repeated block being one layer.
 std::vector<int64_t> layerBegins(const PartitionProblem &problem);
 
+/// The same, whatever the stages. How far apart layers lie decides which positions are compared, and the layers say how
+/// far: what logits are made of is narrower than a residual stream in f32, and must not hide the layers far in front.
+std::vector<int64_t> layerBeginsOfModel(PartitionProblem problem);
+
 } // namespace ds::scheduling

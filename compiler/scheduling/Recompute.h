@@ -13,8 +13,8 @@ namespace ds::scheduling {
 /// is repeated; so is every value that a repeated op reads.
 struct RecomputeProblem {
   struct Value {
-    int64_t bytes = 0;
-    int32_t producer = -1; // ops; -1: at hand whatever is chosen (made outside of the layer, or read outside of it)
+    int64_t bytes = 0;     // 0: kept anyway
+    int32_t producer = -1; // ops; -1: none that may be repeated (made outside of the layer, or read outside of it)
     bool needed = false;   // by the backward
 
     bool operator==(const Value &) const = default;

@@ -5,12 +5,13 @@
 //
 //   source -> value    forbidden to cut       the backward needs the value
 //   value  -> its op   bytes of the value     it is there and not made again, so it is kept
+//   value  -> sink     bytes of the value     the same of a value that no op may make again
 //   op     -> operand  forbidden to cut       what is repeated reads its operands
 //   op     -> sink     time of the op         it is repeated
 //
-// With a price for bytes and one for time, a minimum cut is a best choice. As bytes grow dearer, only the edges into
-// the sink grow cheaper in comparison, so that the source's sides contain one another (G. Gallo, M. Grigoriadis and R.
-// Tarjan, "A fast parametric maximum flow algorithm", 1989).
+// With a price for bytes and one for time, a minimum cut is a best choice. As bytes grow dearer, only the edges of ops
+// into the sink grow cheaper in comparison, so that the source's sides contain one another (G. Gallo, M. Grigoriadis
+// and R. Tarjan, "A fast parametric maximum flow algorithm", 1989).
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/scheduling/MinCut.h"
@@ -46,11 +47,12 @@ private:
     const int32_t source = values + ops, sink = source + 1;
     MinCut::Capacity forbidden = 1;
     MinCut cut(sink + 1);
-    for (int32_t v = 0; v < values; ++v)
-      if (const RecomputeProblem::Value &value = problem_.values[size_t(v)]; value.producer >= 0) {
-        cut.addEdge(v, values + value.producer, MinCut::Capacity(value.bytes) * bytePrice);
-        forbidden += MinCut::Capacity(value.bytes) * bytePrice;
-      }
+    for (int32_t v = 0; v < values; ++v) {
+      const RecomputeProblem::Value &value = problem_.values[size_t(v)];
+      const MinCut::Capacity price = MinCut::Capacity(value.bytes) * bytePrice;
+      cut.addEdge(v, value.producer >= 0 ? values + value.producer : sink, price);
+      forbidden += price;
+    }
     for (int32_t v = 0; v < values; ++v)
       if (problem_.values[size_t(v)].needed)
         cut.addEdge(source, v, forbidden);

@@ -51,7 +51,7 @@ RecomputeChoice choiceOf(const RecomputeProblem &problem, std::vector<char> agai
     choice.time += choice.again[i] ? problem.ops[i].time : 0;
   for (size_t v = 0; v < problem.values.size(); ++v)
     if (const int32_t producer = problem.values[v].producer;
-        producer >= 0 && needs.value[v] && !choice.again[size_t(producer)])
+        needs.value[v] && (producer < 0 || !choice.again[size_t(producer)]))
       choice.bytes += problem.values[v].bytes;
   return choice;
 }

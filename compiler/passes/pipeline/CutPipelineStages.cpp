@@ -114,13 +114,10 @@ private:
   void cutLayers(const ForwardChain &chain) {
     if (scheduling::pipelineScheduleFromName(schedule) != scheduling::PipelineSchedule::AccumulateByLayer)
       return;
-    scheduling::PartitionProblem problem = chain.problem();
+    const scheduling::PartitionProblem problem = chain.problem();
     if (problem.check())
       return; // nothing computes
-    // How far apart layers lie decides which positions are compared; it is found with the layers.
-    problem.stages = std::min<int64_t>(2, int64_t(problem.units.size()));
-    problem.stages = int64_t(scheduling::layerBegins(problem).size());
-    const std::vector<int64_t> begins = joinShort(problem, scheduling::layerBegins(problem));
+    const std::vector<int64_t> begins = joinShort(problem, scheduling::layerBeginsOfModel(problem));
     stages_ = int64_t(begins.size());
     for (auto [index, op] : llvm::enumerate(chain.units))
       setStage(op, llvm::upper_bound(begins, int64_t(index)) - begins.begin() - 1);

@@ -82,10 +82,10 @@ private:
   /// The model's layers but the last, whose backward comes at once; with `full` as many runs of them as there are to be
   /// checkpoints.
   std::vector<Layer> layersOf(const ForwardChain &chain) const {
-    scheduling::PartitionProblem problem = chain.problem();
+    const scheduling::PartitionProblem problem = chain.problem();
     if (problem.check() || problem.units.empty())
       return {};
-    std::vector<int64_t> begins = scheduling::layerBegins(problem);
+    std::vector<int64_t> begins = scheduling::layerBeginsOfModel(problem);
     begins.push_back(int64_t(chain.units.size()));
     std::vector<Layer> layers;
     for (size_t i = 0; i + 1 < begins.size(); ++i)
@@ -125,22 +125,36 @@ private:
 
   //===-- by level -----------------------------------------------------------------===//
 
-  /// A layer's units, and those of the values that they make which end with it. All others are at hand.
+  /// Whether a value that is no layer's to repeat would be kept for this layer alone: the residual stream in f32, of
+  /// which the backward reads roundings.
+  static bool isKeptForRepeating(Value value, const ForwardChain &chain) {
+    Operation *op = value.getDefiningOp();
+    return op && !isViewOfState(op) && !chain.isRepeated(op) && !chain.isReadLater(value);
+  }
+
+  /// A layer's units, the values that they make and end with it, and what is kept if it is read again. All others are
+  /// at hand.
   static scheduling::RecomputeProblem problemOf(const Layer &layer, const ForwardChain &chain) {
     scheduling::RecomputeProblem problem;
     llvm::DenseMap<Value, int32_t> index;
+    const auto add = [&](Value value, int32_t producer) {
+      index[value] = int32_t(problem.values.size());
+      problem.values.push_back({bytesOf(value), producer, chain.isReadLater(value)});
+    };
     for (int64_t i = layer.begin; i < layer.end; ++i) {
       Operation *op = chain.units[size_t(i)];
       scheduling::RecomputeProblem::Op repeated{
           std::llround(seconds(op) * picoseconds), mayRepeat(op, layer, chain), {}};
-      for (Value operand : op->getOperands())
-        if (auto known = index.find(underView(operand)); known != index.end())
+      for (Value operand : op->getOperands()) {
+        const Value value = underView(operand);
+        if (!index.contains(value) && isKeptForRepeating(value, chain))
+          add(value, -1);
+        if (auto known = index.find(value); known != index.end())
           repeated.operands.push_back(known->second);
+      }
       for (Value result : op->getResults())
-        if (!leaves(result, layer, chain)) {
-          index[result] = int32_t(problem.values.size());
-          problem.values.push_back({bytesOf(result), int32_t(i - layer.begin), chain.isReadLater(result)});
-        }
+        if (!leaves(result, layer, chain))
+          add(result, int32_t(i - layer.begin));
       problem.ops.push_back(std::move(repeated));
     }
     return problem;

@@ -53,6 +53,21 @@ TEST(PartitionMethod, LayersAreBlocksAndWhatIsAround) {
   EXPECT_EQ(layerBegins(model()), (std::vector<int64_t>{0, 1, 3, 5, 7, 9}));
 }
 
+TEST(PartitionMethod, LogitsHideNoLayers) {
+  // In 16 bits what logits are made of is half as wide as the blocks' ends, and the product takes longer than all else.
+  PartitionProblem problem = model();
+  for (PartitionProblem::Unit &unit : problem.units)
+    unit.seconds = 1;
+  problem.units.back() = {.5, 0, 0, 5}; // a norm
+  problem.units.push_back({12, 0, 0, 6});
+  problem.units.push_back({.5, 0, 0, 4}); // the loss
+  problem.crossing.back() = 5;
+  problem.crossing.insert(problem.crossing.end(), {100, 0});
+  problem.stages = 1;
+  EXPECT_EQ(layerBegins(problem), (std::vector<int64_t>{0, 10, 11})) << "compared with all positions";
+  EXPECT_EQ(layerBeginsOfModel(problem), (std::vector<int64_t>{0, 1, 3, 5, 7, 10}));
+}
+
 TEST(PartitionMethod, BestBalancesTime) { EXPECT_EQ(cutsFor(Kind::Best), (std::vector<int64_t>{7})); }
 
 TEST(PartitionMethod, UniformBalancesLayers) { EXPECT_EQ(cutsFor(Kind::Uniform), (std::vector<int64_t>{5})); }

@@ -20,7 +20,7 @@ using Sums = std::pair<int64_t, int64_t>; // bytes, time
 /// the activation.
 RecomputeProblem mlp() {
   RecomputeProblem problem;
-  problem.values = {{100, -1, true}, {400, 0, true}, {400, 1, true}, {100, -1, false}};
+  problem.values = {{0, -1, true}, {400, 0, true}, {400, 1, true}, {0, -1, false}};
   problem.ops = {{50, true, {0}}, {1, true, {1}}, {50, true, {2}}};
   return problem;
 }
@@ -38,6 +38,15 @@ TEST(RecomputeFrontier, KeepsWhatMayNotBeRepeated) {
   EXPECT_EQ(recomputeFrontier(problem).back(), (RecomputeChoice{{0, 1, 0}, 400, 1}));
   problem.ops[1].mayRepeat = false;
   EXPECT_EQ(recomputeFrontier(problem).size(), 1U);
+}
+
+TEST(RecomputeFrontier, PaysForWhatIsKeptToBeReadAgain) {
+  RecomputeProblem problem = mlp();
+  problem.values[0] = {300, -1, false}; // the backward reads it for the first product alone
+  const std::vector<RecomputeChoice> expected = {{{0, 0, 0}, 800, 0}, {{0, 1, 0}, 400, 1}, {{1, 1, 0}, 300, 51}};
+  EXPECT_EQ(recomputeFrontier(problem), expected);
+  problem.values[0].bytes = 400; // no less than what it would free
+  EXPECT_EQ(recomputeFrontier(problem).back(), expected[1]);
 }
 
 TEST(RecomputeFrontier, RepeatsForNothingButAUse) {
