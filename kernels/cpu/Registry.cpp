@@ -42,7 +42,7 @@ const KernelRegistry &cpuReferenceKernels() {
   static const KernelRegistry registry = [] {
     KernelRegistry kernels;
 #define DS_KERNEL(name, factory, operands, attributes, check, factors, cpuWorkspace, cudaWorkspace, flops, text)       \
-  kernels.add(#name, kernel<#name>.computes() ? Factory(widened<make##factory##Reference>)                             \
+  kernels.add(#name, kernel<#name>.computes() ? Factory(widenedReference<make##factory##Reference>)                    \
                                               : Factory(make##factory##Reference));
 #include "kernels/Kernels.inc"
 #undef DS_KERNEL

@@ -21,4 +21,10 @@ std::unique_ptr<Kernel> widened(const Invocation &invocation, const BuildOptions
   return makeWidened(invocation, options, wide);
 }
 
+/// `reference`, which knows float32 and float64 alone, as a factory that widens whatever else it meets.
+template <Factory reference>
+std::unique_ptr<Kernel> widenedReference(const Invocation &invocation, const BuildOptions &options) {
+  return hasNarrowFloats(invocation) ? makeWidened(invocation, options, reference) : reference(invocation, options);
+}
+
 } // namespace ds::kernels
