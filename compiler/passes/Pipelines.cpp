@@ -57,6 +57,8 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
     // All scales at once; no other pass multiplies a gradient by a number. Of targets, the update divides by their
     // count.
     pm.addPass(createScaleGradients({.microbatches = options.countsTargets ? 1 : microbatches}));
+    if (!options.sums.empty()) // what follows reads gradients in the type of their sums
+      pm.addPass(createNarrowGradients({.type = options.sums}));
     InsertOptimizerOptions optimizer = options.optimizer;
     optimizer.microbatches = microbatches;
     pm.addPass(createInsertOptimizer(optimizer));
@@ -97,8 +99,9 @@ static int64_t laidOutStage(const CompileOptions &options) {
 static double heldBytes(const CompileOptions &options) {
   const double shared = 1.0 / double(options.dataParallel);
   const int64_t stage = laidOutStage(options);
-  const int64_t whole = stage == 0 ? 4 : 3 - stage; // what ZeRO leaves whole
-  return double(whole) + double(4 - whole) * shared;
+  const int64_t whole = stage == 0 ? 4 : 3 - stage;                                  // what ZeRO leaves whole
+  const double narrowed = options.sums.empty() ? 0 : 0.5 * (stage < 2 ? 1 : shared); // of the gradient
+  return double(whole) + double(4 - whole) * shared - narrowed;
 }
 
 void buildCutPipeline(OpPassManager &pm, const CompileOptions &options) {
@@ -345,6 +348,7 @@ private:
   Flag<std::string> optimizer_{*this, "optimizer", options_.optimizer.optimizer, "adamw, sgd, adagrad, lion or lamb"};
   Flag<double> lr_{*this, "lr", options_.optimizer.lr, "learning rate"};
   Flag<std::string> narrow_{*this, "narrow", options_.narrow, "compute with bf16 or f16"};
+  Flag<std::string> sums_{*this, "sums", options_.sums, "sum gradients in bf16 or f16"};
   Flag<std::string> fp8_{*this, "fp8", options_.fp8, "linear layers in 8 bits: tensor or block"};
   Flag<bool> countsTargets_{*this, "count-targets", options_.countsTargets, "weigh losses by targets"};
   Flag<bool> delaysUpdates_{*this, "delay-updates", options_.delaysUpdates, "updates are of the step before"};
