@@ -13,7 +13,8 @@
 //                 G  sums over many elements, such as gradients of parameters: the call's own type, or float32
 //                    where that has 16 bits (then not rounded)
 //                 E  any type, whatever the others have         I  int32, int64
-//                 bool, u8, i32, i64, f32, f64
+//                 bool, u8, i32, i64, bf16, f16, f32, f64: where a row names a float of 16 bits, the kernel reads it
+//                    as it is, also on a CPU
 //   shape       sizes by name, the same wherever the name stands: "[rows, cols]". One name may be "..." or "name...",
 //               any number of sizes. A size that is no name ("ceil(n / block)") is checked by the kernel itself. No
 //               brackets: the kernel checks the shape. Where the row's factors are namedFactors (Factors.h), a name is
@@ -46,6 +47,9 @@ struct OperandTypes {
   bool moved = false;     ///< of A or E: no arithmetic
   uint16_t any = 0;       ///< types besides, a bit for each DType's number; with `own`, those that it may be
   uint16_t also = 0;      ///< with `own`: types that may stand beside another own type
+
+  /// Whether the row has the type itself, and not as the call's own.
+  constexpr bool names(DType dtype) const { return (also & bit(dtype)) != 0; }
 
   static constexpr uint16_t bit(DType dtype) { return uint16_t(1u << unsigned(dtype)); }
 };
@@ -187,6 +191,8 @@ class RowReader {
                              : name == "i32"  ? bit(DType::I32)
                              : name == "i64"  ? bit(DType::I64)
                              : name == "u8"   ? bit(DType::U8)
+                             : name == "bf16" ? bit(DType::BF16)
+                             : name == "f16"  ? bit(DType::F16)
                              : name == "f32"  ? bit(DType::F32)
                              : name == "f64"  ? bit(DType::F64)
                                               : uint16_t(0);

@@ -7,11 +7,20 @@
 
 namespace ds::kernels {
 
+bool hasNarrowFloats(const Invocation &invocation) {
+  return std::ranges::any_of(invocation.operands,
+                             [](const TensorType &operand) { return isNarrowFloat(operand.dtype); });
+}
+
 bool isWidened(const Invocation &invocation) {
   const KernelRow *row = findKernel(invocation.kernel);
-  return row && row->computes() && std::ranges::any_of(invocation.operands, [](const TensorType &operand) {
-           return isNarrowFloat(operand.dtype);
-         });
+  if (!row || !row->computes() || !hasNarrowFloats(invocation))
+    return false;
+  const CallLayout layout(invocation);
+  for (size_t i = 0; i < layout.size(); ++i)
+    if (const DType dtype = invocation.operands[i].dtype; isNarrowFloat(dtype) && !layout[i].types.names(dtype))
+      return true;
+  return false;
 }
 
 WidenedCall::WidenedCall(const Invocation &invocation) : call(invocation) {

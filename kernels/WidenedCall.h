@@ -14,7 +14,9 @@
 
 namespace ds::kernels {
 
-/// Whether a CPU computes the call in float32.
+bool hasNarrowFloats(const Invocation &invocation);
+
+/// Whether a CPU computes the call in float32. Operands whose row names their type of 16 bits are read as they are.
 bool isWidened(const Invocation &invocation);
 
 struct WidenedCall {

@@ -182,7 +182,7 @@ public:
     call.with("weight_decay", op.getWeightDecay()).with("adam_w_mode", op.getAdamWMode());
     call.with("cycled", bool(op.getMomentum()));
     const RankedTensorType type = typeOf(op.getParameterAttr());
-    call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), type);
+    call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), typeOf(op.getGradientAttr()));
     call.variable("m", op.getFirstMomentAttr(), type).variable("v", op.getSecondMomentAttr(), type);
     return call.call(op);
   }
@@ -192,7 +192,7 @@ public:
     call.with("momentum", op.getMomentum()).with("weight_decay", op.getWeightDecay());
     call.with("nesterov", op.getNesterov());
     const RankedTensorType type = typeOf(op.getParameterAttr());
-    call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), type);
+    call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), typeOf(op.getGradientAttr()));
     if (FlatSymbolRefAttr buffer = op.getMomentumBufferAttr())
       call.variable("momentum_buffer", buffer, type);
     return call.call(op);
@@ -202,7 +202,7 @@ public:
     auto call = writerOf(op);
     call.with("epsilon", op.getEpsilon()).with("weight_decay", op.getWeightDecay()).with("lr_decay", op.getLrDecay());
     const RankedTensorType type = typeOf(op.getParameterAttr());
-    call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), type);
+    call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), typeOf(op.getGradientAttr()));
     return call.variable("sum", op.getSquareSumAttr(), type).call(op);
   }
 
@@ -211,7 +211,7 @@ public:
     call.with("beta1", op.getBeta1()).with("beta2", op.getBeta2()).with("weight_decay", op.getWeightDecay());
     call.with("cycled", bool(op.getMomentum()));
     const RankedTensorType type = typeOf(op.getParameterAttr());
-    call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), type);
+    call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), typeOf(op.getGradientAttr()));
     return call.variable("m", op.getFirstMomentAttr(), type).call(op);
   }
 
@@ -221,7 +221,7 @@ public:
     call.with("weight_decay", op.getWeightDecay()).with("bias_correction", op.getBiasCorrection());
     call.with("max_coeff", op.getMaxCoeff()).with("min_coeff", op.getMinCoeff()).with("cycled", bool(op.getMomentum()));
     const RankedTensorType type = typeOf(op.getParameterAttr());
-    call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), type);
+    call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), typeOf(op.getGradientAttr()));
     call.variable("m", op.getFirstMomentAttr(), type).variable("v", op.getSecondMomentAttr(), type);
     return call.call(op);
   }

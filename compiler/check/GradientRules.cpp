@@ -123,6 +123,11 @@ void requireOld(const RankMemory &memory, size_t operand, const Contents &held, 
   }
 }
 
+/// The same elements of a parameter where they have `bytes` bytes each, not `from`: sums of gradients may be smaller.
+Member withBytes(const Member &member, uint64_t from, uint64_t bytes) {
+  return {member.variable, member.begin / from * bytes, member.end / from * bytes, member.firstByte / from * bytes};
+}
+
 /// State is changed with its parameter alone: where that has padding, an operand that is written has nothing else.
 void requireNoMore(const RankMemory &memory, const proto::Operand &state, const Contents &contents,
                    const std::vector<Member> &parameters) {
@@ -201,12 +206,14 @@ void requireGradient(RankMemory &memory, const std::vector<Contents> &read, std:
       requireShared(Row::state + i);
       requireOld(memory, Row::state + i, read[Row::state + i], update.state[i], member, index);
     }
+    const Member summed =
+        withBytes(member, elementBytes(operands[Row::parameter].dtype()), elementBytes(gradient.dtype()));
     if (update.pending) {
-      requireOld(memory, Row::gradient, read[Row::gradient], *update.pending, member, index);
+      requireOld(memory, Row::gradient, read[Row::gradient], *update.pending, summed, index);
       continue;
     }
-    for (const OperandSegment &segment : cut(read[Row::gradient].segments, member.begin, member.end - member.begin)) {
-      if (const std::string why = checkGradient(memory, segment, {update.added, member.firstByte + segment.begin});
+    for (const OperandSegment &segment : cut(read[Row::gradient].segments, summed.begin, summed.end - summed.begin)) {
+      if (const std::string why = checkGradient(memory, segment, {update.added, summed.firstByte + segment.begin});
           !why.empty())
         memory.refuse("coverage", index,
                       "the gradient of " + variableName(memory, member.variable) + " in " +

@@ -59,6 +59,29 @@ void resolvePrecision(Resolver &resolver, Config &config) {
                                 " a float32 above 0 and at most 2^126");
 }
 
+/// What gradients are summed in, after the type that is computed in and the section zero_optimization.
+void resolveSums(Resolver &resolver, Config &config) {
+  static constexpr std::string_view path = "data_types.grad_accum_dtype", sent = "communication_data_type";
+  const std::string type(resolver.string(path).value_or("fp32"));
+  if (type == "fp32")
+    return;
+  config.sums = type == "bf16" ? "bf16" : "f16";
+  const std::string computed = config.fp16 ? "fp16" : config.bf16 ? "bf16" : "fp32";
+  if (computed != "fp32" && computed != type)
+    resolver.refuse(path,
+                    computed + ".enabled is true, and such gradients are summed in \"" + computed + "\" or \"fp32\"",
+                    "--set data_types.grad_accum_dtype=" + computed);
+  else if (computed == "fp32" && type == "fp16")
+    resolver.refuse(path, "fp16.enabled is false, and without its loss scale sums beyond 65504 would be infinite",
+                    "--set data_types.grad_accum_dtype=fp32");
+  else if (computed == "fp32" && config.zero.stage == 0)
+    resolver.refuse(path, "a float32 model sums gradients in 16 bits with ZeRO stage 1, 2 or 3 alone",
+                    "--set zero_optimization.stage=1");
+  if (const auto wire = resolver.string(sent); wire && *wire != type && config.ranks > 1)
+    resolver.refuse(sent, "ranks send what they hold, and data_types.grad_accum_dtype is \"" + type + "\"",
+                    "--set communication_data_type=" + type);
+}
+
 void resolveFp8(Resolver &resolver, Config &config) {
   static constexpr std::string_view path = "deepstatic.fp8";
   config.fp8 = resolver.stringOrDefault(path);
@@ -165,6 +188,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolveParameterGroups(resolver, config);
     resolveClipping(resolver, config);
     resolveZero(resolver, config);
+    resolveSums(resolver, config);
     resolveRecompute(resolver, config);
     resolveOffload(resolver, config);
     resolveMemory(resolver, overrides, config);

@@ -9,6 +9,8 @@ namespace {
 
 using enum Treatment;
 
+constexpr std::string_view masters =
+    "master weights are float32; data_types.grad_accum_dtype says what gradients are summed in";
 constexpr std::string_view inPlace = "a bucket is gathered in place, by one collective without a copy";
 constexpr std::string_view toOwner = "gradients are reduced to the rank that owns them, and not all-reduced";
 constexpr std::string_view byBucket = "buckets are gathered, not modules";
@@ -58,7 +60,7 @@ constexpr KeyRule rules[] = {
     {"aio.use_gds", Subsumed, "what is on NVMe passes through host memory, where it is updated", ""},
     {"compile.deepcompile", Subsumed, "every plan is compiled ahead of the run", ""},
     {"bf16.enabled", Honoured, "", ""},
-    {"bf16.bf16_master_weights_and_grads", DefaultOnly, "weights and sums of gradients are float32", ""},
+    {"bf16.bf16_master_weights_and_grads", DefaultOnly, masters, ""},
     {"bf16.bf16_optimizer_states", DefaultOnly, "moments are float32", ""},
     {"bf16.check_grad_overflow", Subsumed, "no step is left out: gradients are summed in float32", ""},
     {"bf16.immediate_grad_update", Subsumed, "a gradient is added to its sum when it is computed", ""},
@@ -78,13 +80,13 @@ constexpr KeyRule rules[] = {
     {"fp16.enabled", Honoured, "", ""},
     {"fp16.auto_cast", Subsumed, "what a parameter reaches is float16, and inputs are cast where they meet it", ""},
     {"fp16.consecutive_hysteresis", Honoured, "", ""},
-    {"fp16.fp16_master_weights_and_grads", DefaultOnly, "weights and sums of gradients are float32", ""},
+    {"fp16.fp16_master_weights_and_grads", DefaultOnly, masters, ""},
     {"fp16.hysteresis", Honoured, "", ""},
     {"fp16.initial_scale_power", Honoured, "", ""},
     {"fp16.loss_scale", Honoured, "", ""},
     {"fp16.loss_scale_window", Honoured, "", ""},
     {"fp16.min_loss_scale", Honoured, "", ""},
-    {"data_types.grad_accum_dtype", DefaultOnly, "gradients accumulate in the type of their parameter", R"("fp32")"},
+    {"data_types.grad_accum_dtype", Honoured, "", ""},
     {"csv_monitor", Honoured, "ds-run writes the files", ""},
     {"dataloader_drop_last", DefaultOnly, "samples go round at the end of the data", ""},
     {"disable_python_gc", Subsumed, "no Python runs during training", ""},

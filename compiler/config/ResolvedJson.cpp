@@ -111,9 +111,8 @@ json zeroJson(const Config &config) {
           {"stage3_model_persistence_threshold", z.modelPersistenceThreshold}};
 }
 
-const char *reductionType(const Zero &z) {
-  return z.reductionType.empty() ? "fp32" : z.reductionType == "f16" ? "fp16" : "bf16";
-}
+/// A configuration's name of a type that passes call "bf16", "f16" or "".
+const char *typeName(const std::string &type) { return type.empty() ? "fp32" : type == "f16" ? "fp16" : "bf16"; }
 
 json fp16Json(const std::optional<Fp16> &fp16) {
   if (!fp16)
@@ -173,7 +172,8 @@ std::string resolvedJson(const Config &config) {
       {"gradient_clipping", config.gradientClipping.value_or(0)},
       {"optimizer", optimizerJson(config.optimizer)},
       {"scheduler", schedulerJson(config)},
-      {"communication_data_type", reductionType(config.zero)},
+      {"communication_data_type",
+       typeName(config.zero.reductionType.empty() ? config.sums : config.zero.reductionType)},
       {"zero_optimization", zeroJson(config)},
       {"activation_checkpointing",
        {{"cpu_checkpointing", config.cpuCheckpointing},
@@ -192,6 +192,8 @@ std::string resolvedJson(const Config &config) {
                                                    : json{{"snapshot", "blocking"}}},
         {"device_memory", config.deviceMemory ? json(*config.deviceMemory) : json(nullptr)}}},
   };
+  if (!config.sums.empty())
+    resolved["data_types"] = {{"grad_accum_dtype", typeName(config.sums)}};
   if (config.loss)
     resolved["deepstatic"]["loss"] = lossJson(*config.loss);
   if (!config.parameterGroups.empty())

@@ -103,6 +103,9 @@ static bool checkOptimizer(const config::Config &config, ModuleOp module, const 
     refuse("bf16.enabled is true", "which is computed as the file says; set it to false");
   if (config.fp16)
     refuse("fp16.enabled is true", "which is computed as the file says; set it to false");
+  if (!config.sums.empty())
+    refuse("data_types.grad_accum_dtype is \"" + std::string(config.sums == "f16" ? "fp16" : "bf16") + "\"",
+           "which sums as the file says; leave it out");
   if (config.lossByTokens)
     refuse("deepstatic.loss_normalization is \"tokens\"", "which computes its loss itself; leave it at \"microbatch\"");
   if (config.delayedUpdate)

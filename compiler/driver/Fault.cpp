@@ -20,7 +20,8 @@ using namespace ds::driver;
 namespace {
 
 /// Keys that make a plan plainer, one of which may be enough.
-constexpr std::string_view plainer[] = {"communication_data_type=fp32",
+constexpr std::string_view plainer[] = {"data_types.grad_accum_dtype=fp32",
+                                        "communication_data_type=fp32",
                                         "zero_optimization.overlap_comm=false",
                                         "zero_optimization.reduce_bucket_size=500000000",
                                         "zero_optimization.allgather_bucket_size=500000000",

@@ -168,6 +168,7 @@ CompileOptions ds::driver::compileOptions(const CompileRequest &request, const c
   options.hostMemory = machine.hostMemory;
   options.tf32 = config.tf32;
   options.narrow = config.fp16 ? "f16" : config.bf16 ? "bf16" : "";
+  options.sums = config.sums;
   options.fp8 = config.fp8 == "off" ? "" : config.fp8;
   if (config.fp16)
     options.lossScale = lossScaleOptions(*config.fp16);

@@ -57,6 +57,8 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
     // All scales at once; no other pass multiplies a gradient by a number. Of targets, the update divides by their
     // count.
     pm.addPass(createScaleGradients({.microbatches = options.countsTargets ? 1 : microbatches}));
+    if (!options.sums.empty()) // what follows reads gradients in the type of their sums
+      pm.addPass(createNarrowGradients({.type = options.sums}));
     InsertOptimizerOptions optimizer = options.optimizer;
     optimizer.microbatches = microbatches;
     pm.addPass(createInsertOptimizer(optimizer));
@@ -100,7 +102,9 @@ static double heldBytes(const CompileOptions &options) {
   const int64_t whole = stage == 0 ? 4 : 3 - stage; // what ZeRO leaves whole
   // With ranks beside it, one works with 16 bits of the parameter.
   const bool works = !options.narrow.empty() && options.dataParallel > 1 && (stage == 1 || stage == 2);
-  return double(whole) + double(4 - whole) * shared - (works ? 0.5 - shared : 0);
+  const double gradient = options.sums.empty() ? 1 : 0.5;
+  return double(whole) + double(4 - whole) * shared - (works ? 0.5 - shared : 0) -
+         (1 - gradient) * (stage < 2 ? 1 : shared);
 }
 
 void buildCutPipeline(OpPassManager &pm, const CompileOptions &options) {
@@ -365,6 +369,7 @@ private:
   Flag<std::string> optimizer_{*this, "optimizer", options_.optimizer.optimizer, "adamw, sgd, adagrad, lion or lamb"};
   Flag<double> lr_{*this, "lr", options_.optimizer.lr, "learning rate"};
   Flag<std::string> narrow_{*this, "narrow", options_.narrow, "compute with bf16 or f16"};
+  Flag<std::string> sums_{*this, "sums", options_.sums, "sum gradients in bf16 or f16"};
   Flag<std::string> fp8_{*this, "fp8", options_.fp8, "linear layers in 8 bits: tensor or block"};
   Flag<bool> countsTargets_{*this, "count-targets", options_.countsTargets, "weigh losses by targets"};
   Flag<bool> delaysUpdates_{*this, "delay-updates", options_.delaysUpdates, "updates are of the step before"};

@@ -2,9 +2,12 @@
 #include "compiler/report/Advice.h"
 
 #include "compiler/report/Facts.h"
+#include "compiler/report/Fit.h"
 #include "compiler/report/PeakMemory.h"
 #include "compiler/report/PipelineStages.h"
+#include "compiler/report/Sharing.h"
 #include "compiler/report/Transfers.h"
+#include "compiler/report/WireBytes.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/plan/run/CommandWork.h"
 #include "runtime/plan/run/Flops.h"
@@ -136,6 +139,29 @@ std::string transferAdvice(const Plan &plan) {
                            " of a step: more device memory, or larger micro-batches, hide them";
 }
 
+/// Of stage 2 with several micro-batches a step, each of which is reduced: what stage 1 costs, which holds gradients
+/// whole and reduces them once, and what it saves, where every rank has room for it.
+std::string holdAdvice(const Plan &plan) {
+  const uint64_t microbatches = plan.training().accumulation_steps(), ranks = worldSize(plan).data;
+  const nlohmann::json optimizer = resolved(plan, "/zero_optimization/offload_optimizer/device");
+  if (zeroStage(plan) != 2 || microbatches < 2 || ranks < 2 || (optimizer.is_string() && optimizer != "none"))
+    return "";
+  uint64_t more = 0, sent = 0;
+  for (const FitSpace &space : fitSpaces(plan)) {
+    if (space.space != "device")
+      continue;
+    const StateFacts gradients = stateFacts(plan, *space.role, Buffer::GRADIENTS);
+    const uint64_t others = (gradients.heldBytes + gradients.paddingBytes) * (ranks - 1);
+    if (space.room == 0 || space.needed + others > space.room)
+      return "";
+    more = std::max(more, others);
+    sent = std::max(sent, wireBytesPerStep(plan, *space.role, space.role->ranks(0)).reduceScatter);
+  }
+  return "zero_optimization.stage 1 holds gradients whole and reduces them once a step: it needs " + bytesText(more) +
+         " more, for which there is room, and sends " + bytesText(sent / microbatches) + " of them instead of " +
+         bytesText(sent);
+}
+
 /// Of one rank, alone.
 double stepSeconds(const Plan &plan, const Role &role) {
   const auto times = transferTimes(plan, role);
@@ -191,7 +217,8 @@ std::vector<std::string> adviceOf(const Plan &plan) {
     }
   if (fullest)
     advice.push_back("less memory: " + memoryAdvice(plan, *fullest, "device"));
-  for (const std::string &sentence : {recomputeAdvice(plan), pipelineAdvice(plan), transferAdvice(plan)})
+  for (const std::string &sentence :
+       {holdAdvice(plan), recomputeAdvice(plan), pipelineAdvice(plan), transferAdvice(plan)})
     if (!sentence.empty())
       advice.push_back("less time: " + sentence);
   return advice;

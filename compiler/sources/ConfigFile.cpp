@@ -306,7 +306,8 @@ ConfigFile readConfig(std::string_view text, const std::string &name, const std:
   config.clip = reader.number("gradient_clipping", 1.0); // 1.0 since DeepSpeed 0.19
   config.tokens = reader.text("deepstatic.loss_normalization", "microbatch") == "tokens";
   config.delayed = reader.flag("deepstatic.delayed_update", false);
-  config.reductionType = reader.text("communication_data_type", "fp32");
+  config.sums = reader.text("data_types.grad_accum_dtype", "fp32");
+  config.reductionType = reader.text("communication_data_type", config.sums);
   config.bf16 = reader.flag("bf16.enabled", reader.isAuto("bf16.enabled") && trained.bf16);
   config.fp8 = reader.text("deepstatic.fp8", "off");
   readFp16(reader, config);

@@ -40,7 +40,8 @@ struct ConfigFile {
   bool tokens = false;  ///< losses are weighed by the targets of the whole batch
   bool bf16 = false;
   std::string fp8 = "off";   ///< deepstatic.fp8; else "tensor" or "block"
-  std::string reductionType; ///< communication_data_type, "fp32" where it is left out
+  std::string reductionType; ///< communication_data_type, what `sums` is where it is left out
+  std::string sums;          ///< data_types.grad_accum_dtype, likewise
   std::optional<Fp16> fp16;
   uint64_t bucket = 0; ///< most elements of a bucket of several parameters
   Schedule schedule;

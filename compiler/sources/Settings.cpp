@@ -204,11 +204,38 @@ bool requireFp8(const proto::Plan &plan, const std::string &asked) {
   return has;
 }
 
-/// What is narrow in a plan is of the one type that the configuration asks for.
+/// Values of the reference program that gradients are summed from, or that are read from such sums.
+std::set<uint32_t> valuesOfSums(const proto::Plan &plan) {
+  std::set<uint32_t> values;
+  for (const proto::ReferenceOp &op : plan.reference().ops()) {
+    const bool isSum = (op.op() == "train.accumulate" || op.op() == "train.store") &&
+                       plan.variables(int(op.variables(0))).kind() == proto::Variable::GRADIENT;
+    if (isSum || op.op() == "train.read")
+      values.insert(isSum ? op.operands(0) : op.results(0));
+  }
+  return values;
+}
+
+/// What gradients are summed in.
+std::string sumsOf(const proto::Plan &plan) {
+  for (const proto::Variable &variable : plan.variables())
+    if (variable.kind() == proto::Variable::GRADIENT && variable.dtype() == proto::DTYPE_BF16)
+      return "bf16";
+    else if (variable.kind() == proto::Variable::GRADIENT && variable.dtype() == proto::DTYPE_F16)
+      return "fp16";
+  return "fp32";
+}
+
+/// What is narrow in a plan is of the one type that the configuration asks for, and so are sums of gradients.
 Claim precision(const proto::Plan &plan, const ConfigFile &config) {
+  if (const std::string sums = sumsOf(plan); sums != config.sums)
+    throw Error("the plan sums gradients in " + sums + ", but data_types.grad_accum_dtype is \"" + config.sums + "\"");
+  const std::set<uint32_t> ofSums = valuesOfSums(plan);
   const auto computesIn = [&](proto::DType dtype) {
-    return std::ranges::any_of(plan.reference().values(),
-                               [&](const proto::ReferenceValue &value) { return value.dtype() == dtype; });
+    for (int i = 0; i < plan.reference().values_size(); ++i)
+      if (plan.reference().values(i).dtype() == dtype && !ofSums.contains(uint32_t(i)))
+        return true;
+    return false;
   };
   const auto require = [&](proto::DType dtype, const std::string &name, const std::string &key, bool wanted) {
     if (const bool narrow = computesIn(dtype); narrow != wanted)
@@ -218,14 +245,15 @@ Claim precision(const proto::Plan &plan, const ConfigFile &config) {
   require(proto::DTYPE_BF16, "bfloat16", "bf16", config.bf16);
   require(proto::DTYPE_F16, "float16", "fp16", config.fp16.has_value());
   const bool hasFp8 = requireFp8(plan, config.fp8);
+  const std::string sums =
+      config.sums == "fp32" ? "" : "; gradients are summed in " + config.sums + ", as data_types.grad_accum_dtype asks";
   if (config.fp16)
-    return {"precision", "activations are float16, as fp16.enabled asks, and " + requireLossScale(plan, *config.fp16)};
-  return {
-      "precision",
-      !config.bf16 ? "nothing is computed in 16 bits"
-      : hasFp8
-          ? "activations are bfloat16, as bf16.enabled asks, and linear layers multiply 8 bits, as deepstatic.fp8 asks"
-          : "activations are bfloat16, as bf16.enabled asks"};
+    return {"precision",
+            "activations are float16, as fp16.enabled asks, and " + requireLossScale(plan, *config.fp16) + sums};
+  if (!config.bf16)
+    return {"precision", "nothing is computed in 16 bits" + sums};
+  return {"precision", std::string("activations are bfloat16, as bf16.enabled asks") +
+                           (hasFp8 ? ", and linear layers multiply 8 bits, as deepstatic.fp8 asks" : "") + sums};
 }
 
 /// Ranks sum in the type that the configuration asks for; losses, and sums of squares, in float32 and float64 always.
@@ -244,7 +272,8 @@ Claim reductions(const proto::Plan &plan, const ConfigFile &config) {
     if (const bool wanted = shares && config.reductionType == name; sumsIn(dtype) != wanted)
       throw Error("the plan sums " + std::string(wanted ? "nothing" : "gradients") + " over ranks in " + name +
                   ", but communication_data_type is \"" + config.reductionType + "\"");
-  return {"reductions", "ranks sum gradients in " + (shares ? config.reductionType : "float32") +
+  const std::string &type = shares ? config.reductionType : config.sums;
+  return {"reductions", "ranks sum gradients in " + (type == "fp32" && !shares ? "float32" : type) +
                             ", as communication_data_type asks"};
 }
 

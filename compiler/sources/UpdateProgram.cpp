@@ -173,7 +173,7 @@ private:
 struct State {
   proto::Variable::Kind kind = proto::Variable::OPTIMIZER;
   const proto::Variable *of = nullptr;
-  std::optional<proto::DType> dtype = {}; // nothing: of a metric, as the model computes it
+  std::optional<proto::DType> dtype = {}; // nothing: the parameter's, or of a metric, as the model computes it
   double first = 0;
 };
 
@@ -206,11 +206,19 @@ private:
   }
   Term either(Term condition, Term yes, Term no) { return terms_.make("select", {condition, yes, no}); }
 
+  /// What the gradients of a parameter are summed in.
+  proto::DType sumsOf(const proto::Variable &parameter) const {
+    if (config_.sums == "fp32" || parameter.dtype() != proto::DTYPE_F32)
+      return parameter.dtype();
+    return config_.sums == "bf16" ? proto::DTYPE_BF16 : proto::DTYPE_F16;
+  }
+
   void build() {
     states_[stepName] = {.dtype = proto::DTYPE_I64};
     std::vector<Term> squares;
     for (const proto::Variable *parameter : trained_) {
-      states_[parameter->name() + "::gradient"] = {.kind = proto::Variable::GRADIENT, .of = parameter};
+      states_[parameter->name() + "::gradient"] = {
+          .kind = proto::Variable::GRADIENT, .of = parameter, .dtype = sumsOf(*parameter)};
       squares.push_back(terms_.make("block_sum_squares 1024", {read(parameter->name() + "::gradient")}));
     }
     const Term rate = terms_.make("learning_rate", {read(stepName)}), all = terms_.make("global_norm 0", squares);
@@ -253,6 +261,7 @@ private:
     if (config_.delayed) {
       effects_[state("::pending")] = read(gradient);
       gradient = name + "::pending";
+      states_[gradient].dtype = sumsOf(parameter);
       const char *const roles[] = {"rate", "step", "clip", "momentum"};
       for (size_t i = 0; i < operands.size(); ++i)
         operands[i] = pending(roles[i], i == 0 ? group : nullptr, operands[i]);
@@ -376,7 +385,7 @@ void requireState(const proto::Plan &plan, const proto::Variable &variable, cons
   if (of != state.of)
     refuse("of " + (state.of ? state.of->name() : "no parameter") + ", but the plan says of " +
            (of ? of->name() : "none"));
-  const std::optional<proto::DType> dtype = state.of ? state.of->dtype() : state.dtype;
+  const std::optional<proto::DType> dtype = state.of && !state.dtype ? state.of->dtype() : state.dtype;
   const bool sameShape = state.of ? std::ranges::equal(variable.shape(), state.of->shape()) : variable.shape().empty();
   if ((dtype && variable.dtype() != *dtype) || !sameShape)
     refuse("but it has another type or shape in the plan than " + (state.of ? state.of->name() : "one number"));

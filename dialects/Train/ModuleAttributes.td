@@ -15,7 +15,7 @@ def Train_NumericsAttr : EnumAttr<Train_Dialect, Train_Numerics, "numerics"> {
   let summary = "how a program's results compare with those of one rank";
   let description = [{
     `bit_equal`: the same bits. `reassociated`: some sum has another order. `lossy`: some value is rounded that one rank would not
-    round. A module without `train.numerics` is bit_equal; the pass that makes the change raises it, none lowers it.
+    round, or gradients are summed in 16 bits. A module without `train.numerics` is bit_equal; the pass that makes the change raises it, none lowers it.
 
     ```mlir
     module attributes {train.numerics = #train.numerics<reassociated>} {

@@ -22,7 +22,7 @@ def Train_AdamWOp : Train_UpdateOp<"adamw",
     first, and 0 is no update; `step` counts the updates done before this one. `beta1` of this update is `momentum` where there is one.
 
     **Constraints**
-    - (adamw_c1) parameter, gradient and both moments name variables of one float type.
+    - (adamw_c1) parameter and both moments name variables of one float type; gradient one of that type, or of bf16 or f16.
   }];
   let assemblyFormat = [{
     $parameter `gradient` $gradient `moments` $first_moment `,` $second_moment `rate` $learning_rate `step` $step `clip` $clip
@@ -38,7 +38,7 @@ def Train_SgdOp : Train_UpdateOp<"sgd",
     torch.optim.SGD with dampening 0. The gradient is multiplied by `clip` first, and 0 is no update.
 
     **Constraints**
-    - (sgd_c1) parameter, gradient and momentum buffer name variables of one float type.
+    - (sgd_c1) parameter and momentum buffer name variables of one float type; gradient one of that type, or of bf16 or f16.
     - (sgd_c2) there is a momentum buffer exactly if momentum is not 0.
   }];
   let assemblyFormat = [{
@@ -56,7 +56,7 @@ def Train_AdagradOp : Train_UpdateOp<"adagrad",
     done before this one.
 
     **Constraints**
-    - (adagrad_c1) parameter, gradient and the sum of squares name variables of one float type.
+    - (adagrad_c1) parameter and the sum of squares name variables of one float type; gradient one of that type, or of bf16 or f16.
   }];
   let assemblyFormat = [{
     $parameter `gradient` $gradient `sum` $square_sum `rate` $learning_rate `step` $step `clip` $clip attr-dict
@@ -73,7 +73,7 @@ def Train_LionOp : Train_UpdateOp<"lion",
     `momentum` where there is one.
 
     **Constraints**
-    - (lion_c1) parameter, gradient and moment name variables of one float type.
+    - (lion_c1) parameter and moment name variables of one float type; gradient one of that type, or of bf16 or f16.
   }];
   let assemblyFormat = [{
     $parameter `gradient` $gradient `moment` $first_moment `rate` $learning_rate `step` $step `clip` $clip
@@ -93,7 +93,7 @@ def Train_LambOp : Train_UpdateOp<"lamb",
     corrects the rate, not the moments. `beta1` of this update is `momentum` where there is one.
 
     **Constraints**
-    - (lamb_c1) parameter, gradient and both moments name variables of one float type.
+    - (lamb_c1) parameter and both moments name variables of one float type; gradient one of that type, or of bf16 or f16.
     - (lamb_c2) `min_coeff` is at least 0 and at most `max_coeff`.
   }];
   let hasVerifier = 1;

@@ -134,6 +134,12 @@ LogicalResult IncrementOp::verifySymbolUses(SymbolTableCollection &symbols) { //
   return success(bool(lookup(*this, getVariableAttr(), symbols, scalar)));
 }
 
+/// Whether gradients of a parameter of type `parameter` may be summed in `type`: its own, or one of 16 bits.
+static bool isSumOf(RankedTensorType type, RankedTensorType parameter) {
+  return type == parameter || (type.getShape() == parameter.getShape() && isNarrowFloat(type.getElementType()) &&
+                               parameter.getElementType().isF32());
+}
+
 LogicalResult VariableOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!getOf())
     return success();
@@ -143,7 +149,7 @@ LogicalResult VariableOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto parameter = symbols.lookupNearestSymbolFrom<VariableOp>((*this)->getParentOp(), getOfAttr());
   if (!parameter) // variable_c5
     return emitOpError() << getOfAttr() << " is not a train.variable";
-  if (parameter.getKind() == VariableKind::Parameter && parameter.getType() == getType())
+  if (parameter.getKind() == VariableKind::Parameter && isSumOf(getTensorType(), parameter.getTensorType()))
     return success();
   InFlightDiagnostic error = emitOpError() << "of " << getType() << " is of " << getOfAttr() // variable_c5
                                            << ", which must be a parameter of that type";
@@ -151,22 +157,26 @@ LogicalResult VariableOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return error;
 }
 
-/// Whether all `names` are variables of the type of the first, a float type.
-static LogicalResult oneType(Operation *op, ArrayRef<FlatSymbolRefAttr> names, SymbolTableCollection &symbols) {
-  StateOpInterface parameter = lookup(op, names.front(), symbols);
-  if (!parameter)
+/// Whether an update's parameter and state are variables of one float type, and its gradient is one that may be summed.
+template <typename OpTy>
+static LogicalResult verifyUpdate(OpTy op, ArrayRef<FlatSymbolRefAttr> states, SymbolTableCollection &symbols) {
+  StateOpInterface parameter = lookup(op, op.getParameterAttr(), symbols);
+  StateOpInterface gradient = parameter ? lookup(op, op.getGradientAttr(), symbols) : parameter;
+  if (!gradient)
     return failure();
   const RankedTensorType type = parameter.getStateType();
   if (!isa<FloatType>(type.getElementType()))
-    return op->emitOpError() << names.front() << " is " << type << "; only floats are updated";
-  for (FlatSymbolRefAttr name : names.drop_front())
-    if (!lookup(op, name, symbols, type))
+    return op->emitOpError() << op.getParameterAttr() << " is " << type << "; only floats are updated";
+  if (!isSumOf(gradient.getStateType(), type) && !lookup(op, op.getGradientAttr(), symbols, type))
+    return failure();
+  for (FlatSymbolRefAttr state : states)
+    if (!lookup(op, state, symbols, type))
       return failure();
   return success();
 }
 
 LogicalResult AdamWOp::verifySymbolUses(SymbolTableCollection &symbols) { // adamw_c1
-  return oneType(*this, {getParameterAttr(), getGradientAttr(), getFirstMomentAttr(), getSecondMomentAttr()}, symbols);
+  return verifyUpdate(*this, {getFirstMomentAttr(), getSecondMomentAttr()}, symbols);
 }
 
 LogicalResult SgdOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -174,22 +184,22 @@ LogicalResult SgdOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (has != wants) // sgd_c2
     return emitOpError() << (wants ? "momentum needs a momentum buffer"
                                    : "without momentum there is no momentum buffer");
-  SmallVector<FlatSymbolRefAttr> names{getParameterAttr(), getGradientAttr()};
+  SmallVector<FlatSymbolRefAttr> states;
   if (has)
-    names.push_back(getMomentumBufferAttr());
-  return oneType(*this, names, symbols); // sgd_c1
+    states.push_back(getMomentumBufferAttr());
+  return verifyUpdate(*this, states, symbols); // sgd_c1
 }
 
 LogicalResult AdagradOp::verifySymbolUses(SymbolTableCollection &symbols) { // adagrad_c1
-  return oneType(*this, {getParameterAttr(), getGradientAttr(), getSquareSumAttr()}, symbols);
+  return verifyUpdate(*this, {getSquareSumAttr()}, symbols);
 }
 
 LogicalResult LionOp::verifySymbolUses(SymbolTableCollection &symbols) { // lion_c1
-  return oneType(*this, {getParameterAttr(), getGradientAttr(), getFirstMomentAttr()}, symbols);
+  return verifyUpdate(*this, {getFirstMomentAttr()}, symbols);
 }
 
 LogicalResult LambOp::verifySymbolUses(SymbolTableCollection &symbols) { // lamb_c1
-  return oneType(*this, {getParameterAttr(), getGradientAttr(), getFirstMomentAttr(), getSecondMomentAttr()}, symbols);
+  return verifyUpdate(*this, {getFirstMomentAttr(), getSecondMomentAttr()}, symbols);
 }
 
 LogicalResult LambOp::verify() {

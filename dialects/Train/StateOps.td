@@ -70,7 +70,7 @@ def Train_VariableOp : Train_Op<"variable", [Symbol, DeclareOpInterfaceMethods<S
     - (variable_c2) parameters, buffers and optimizer state have a source, gradients and metrics none.
     - (variable_c3) a file source is as long as the tensor, or as its elements are in the file.
     - (variable_c4) only a parameter of a float type is trainable.
-    - (variable_c5) only a gradient or optimizer state is `of` something: a parameter of its type.
+    - (variable_c5) only a gradient or optimizer state is `of` something: a parameter of its type; sums of gradients may have 16 bits.
     - (variable_c6) a file has elements of the tensor's type, or of a float type of fewer bits.
   }];
   let arguments = (ins Train_VariableKindAttr:$kind, SymbolNameAttr:$sym_name, OptionalAttr<FlatSymbolRefAttr>:$of,

@@ -1,6 +1,7 @@
 // block_sum_squares: partials[b] = sum of g[i]^2 over block b of `block` elements from the tensor's start, in float64.
 // Blocks are fixed trees, so a norm that adds them in order is the same for every way of cutting or sharding the
 // tensor.
+#include "kernels/Numbers.h"
 #include "kernels/clip/block_sum_squares_call.h"
 
 #include <algorithm>
@@ -39,6 +40,10 @@ private:
 
 std::unique_ptr<Kernel> makeBlockSumSquares(const Invocation &invocation, const BuildOptions &) {
   const BlockSumSquaresCall call{Call(invocation)};
+  if (isNarrowFloat(call.dtype))
+    return withNarrowFloat(call.dtype, [&](auto zero) -> std::unique_ptr<Kernel> {
+      return std::make_unique<BlockSumSquares<decltype(zero)>>(call);
+    });
   return makeByFloat<BlockSumSquares>(call.dtype, call);
 }
 

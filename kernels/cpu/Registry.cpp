@@ -47,7 +47,7 @@ const KernelRegistry &cpuReferenceKernels() {
     KernelRegistry kernels;
 #define DS_KERNEL(name, factory, operands, attributes, check, factors, cpuWorkspace, cudaWorkspace, flops, text)       \
   kernels.add(#name, kernel<#name>.computes()                                                                          \
-                         ? Factory(widened<make##factory##Reference, narrowKernel<make##factory##Reference>>)          \
+                         ? Factory(widenedReference<make##factory##Reference, narrowKernel<make##factory##Reference>>) \
                          : Factory(make##factory##Reference));
 #include "kernels/Kernels.inc"
 #undef DS_KERNEL

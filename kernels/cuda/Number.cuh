@@ -83,6 +83,14 @@ template <typename F> decltype(auto) withSums(DType dtype, DType ofSums, F &&f) 
   });
 }
 
+/// Calls f(T{}, G{}) with the types of a parameter, float32 or float64, and of its gradient, which may have 16 bits.
+template <typename F> decltype(auto) withGradient(DType parameter, DType gradient, F &&f) {
+  const auto with = [&](auto zero) {
+    return isNarrowFloat(gradient) ? withHalf(gradient, [&](auto narrow) { return f(zero, narrow); }) : f(zero, zero);
+  };
+  return parameter == DType::F64 ? with(double{}) : with(float{});
+}
+
 /// `count` elements that are loaded and stored at once; their address is a multiple of their size.
 template <typename T, int count> struct alignas(sizeof(T) * count) Pack {
   T values[count];

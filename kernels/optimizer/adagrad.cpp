@@ -1,6 +1,7 @@
 // adagrad: one fused pass over p, g and the sum of squares, torch.optim.Adagrad's single-tensor formula in the tensors'
 // type.
 #include "kernels/optimizer/adagrad_call.h"
+#include "kernels/optimizer/gradients.h"
 
 #include <algorithm>
 #include <cmath>
@@ -25,13 +26,15 @@ public:
     if (*static_cast<const double *>(operands[5]) == 0) // no update
       return Status::success();
     auto *p = static_cast<T *>(operands[0]), *sum = static_cast<T *>(operands[2]);
-    const auto *g = static_cast<const T *>(operands[1]);
     const T minusRate = T(-call_.rate(*static_cast<const double *>(operands[3]), step));
     const T clip = T(*static_cast<const double *>(operands[5]));
     parallelFor(context, piecesOf(call_.elements, grain), [&](int64_t piece, int) {
-      const int64_t first = piece * grain;
-      run_(p + first, g + first, sum + first, std::min(grain, call_.elements - first), clip, T(call_.weightDecay),
-           minusRate, T(call_.epsilon));
+      const int64_t begin = piece * grain;
+      withGradients<T>(operands[1], call_.gradient, begin, std::min(grain, call_.elements - begin),
+                       [&](int64_t first, int64_t count, const T *g) {
+                         run_(p + first, g, sum + first, count, clip, T(call_.weightDecay), minusRate,
+                              T(call_.epsilon));
+                       });
     });
     return Status::success();
   }

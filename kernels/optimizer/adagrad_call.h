@@ -8,7 +8,8 @@
 namespace ds::kernels {
 
 struct AdagradCall {
-  explicit AdagradCall(const Call &call) : elements(call.elements("p")), dtype(call.dtype()) {
+  explicit AdagradCall(const Call &call)
+      : elements(call.elements("p")), dtype(call.dtype()), gradient(call.dtype("g")) {
     epsilon = call.number("epsilon");
     weightDecay = call.number("weight_decay");
     lrDecay = call.number("lr_decay");
@@ -19,6 +20,7 @@ struct AdagradCall {
 
   int64_t elements;
   DType dtype;
+  DType gradient; ///< g's, which may have 16 bits
   double epsilon = 0, weightDecay = 0, lrDecay = 0;
 };
 

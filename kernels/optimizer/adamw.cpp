@@ -1,6 +1,7 @@
 // adamw: one fused pass over p, g, m, v (28 bytes an element in float32), torch.optim.AdamW's single-tensor formula in
 // the tensors' type; what is one number for the whole update is computed in float64, as torch does.
 #include "kernels/optimizer/adamw_call.h"
+#include "kernels/optimizer/gradients.h"
 
 #include <algorithm>
 
@@ -44,14 +45,16 @@ public:
     if (*static_cast<const double *>(operands[6]) == 0) // no update
       return Status::success();
     auto *p = static_cast<T *>(operands[0]), *m = static_cast<T *>(operands[2]), *v = static_cast<T *>(operands[3]);
-    const auto *g = static_cast<const T *>(operands[1]);
     const AdamWScalars scalars(call_, *static_cast<const double *>(operands[4]),
                                *static_cast<const int64_t *>(operands[5]), *static_cast<const double *>(operands[6]),
                                beta1Of(call_, operands.back()));
     const AdamWCoefficients<T> coefficients(call_, scalars);
     parallelFor(context, piecesOf(call_.elements, grain), [&](int64_t piece, int) {
-      const int64_t first = piece * grain;
-      run_(p + first, g + first, m + first, v + first, std::min(grain, call_.elements - first), coefficients);
+      const int64_t begin = piece * grain;
+      withGradients<T>(operands[1], call_.gradient, begin, std::min(grain, call_.elements - begin),
+                       [&](int64_t first, int64_t count, const T *g) {
+                         run_(p + first, g, m + first, v + first, count, coefficients);
+                       });
     });
     return Status::success();
   }

@@ -55,9 +55,9 @@ template <typename T> __device__ void update(T &p, T g, T &m, T &v, const Coeffi
   p = parameter + k.minusStepSize * first / (std::sqrt(second) / k.correction2 + k.epsilon);
 }
 
-template <typename T>
+template <typename T, typename G>
 __global__ void __launch_bounds__(blockThreads)
-    adamwKernel(T *p, const T *g, T *m, T *v, int64_t elements, const double *lr, const int64_t *step,
+    adamwKernel(T *p, const G *g, T *m, T *v, int64_t elements, const double *lr, const int64_t *step,
                 const double *clip, const double *momentum, AdamWNumbers numbers, bool packed, Refuser refuse) {
   __shared__ Coefficients<T> k;
   if (*step < 0) { // the same for all threads
@@ -77,15 +77,15 @@ __global__ void __launch_bounds__(blockThreads)
   for (int64_t i = start; i < packs; i += stride) {
     auto ps = reinterpret_cast<Elements *>(p)[i], ms = reinterpret_cast<Elements *>(m)[i],
          vs = reinterpret_cast<Elements *>(v)[i];
-    const auto gs = reinterpret_cast<const Elements *>(g)[i];
+    const auto gs = reinterpret_cast<const Pack<G, width> *>(g)[i];
     for (int j = 0; j < width; ++j)
-      update(ps.values[j], gs.values[j], ms.values[j], vs.values[j], k);
+      update(ps.values[j], T(wide(gs.values[j])), ms.values[j], vs.values[j], k);
     reinterpret_cast<Elements *>(p)[i] = ps;
     reinterpret_cast<Elements *>(m)[i] = ms;
     reinterpret_cast<Elements *>(v)[i] = vs;
   }
   for (int64_t i = packs * width + start; i < elements; i += stride)
-    update(p[i], g[i], m[i], v[i], k);
+    update(p[i], T(wide(g[i])), m[i], v[i], k);
 }
 
 } // namespace
@@ -93,8 +93,9 @@ __global__ void __launch_bounds__(blockThreads)
 std::unique_ptr<Kernel> makeAdamW(const Invocation &invocation, const BuildOptions &) {
   const AdamWCall call{Call(invocation)};
   const AdamWNumbers numbers{call.beta1, call.beta2, call.epsilon, call.weightDecay, call.decoupled};
-  const auto make = [&](auto zero) {
+  return withGradient(call.dtype, call.gradient, [&](auto zero, auto gradient) {
     using T = decltype(zero);
+    using G = decltype(gradient);
     return launching(
         invocation,
         [numbers, elements = call.elements, cycled = call.cycled](const CallContext &context,
@@ -103,17 +104,14 @@ std::unique_ptr<Kernel> makeAdamW(const Invocation &invocation, const BuildOptio
           for (size_t i = 0; i < 4; ++i)
             addresses |= reinterpret_cast<uintptr_t>(operands[i]);
           if (elements > 0)
-            launch<adamwKernel<T>>(
+            launch<adamwKernel<T, G>>(
                 blocksFor(elements, blockThreads * packOf<T>, mostUpdateBlocks), blockThreads, streamOf(context),
-                at<T>(operands, 0), at<const T>(operands, 1), at<T>(operands, 2), at<T>(operands, 3), elements,
+                at<T>(operands, 0), at<const G>(operands, 1), at<T>(operands, 2), at<T>(operands, 3), elements,
                 at<const double>(operands, 4), at<const int64_t>(operands, 5), at<const double>(operands, 6),
                 cycled ? at<const double>(operands, 7) : nullptr, numbers, addresses % 16 == 0, Refuser(context));
         },
         stepRefusal("adamw"));
-  };
-  if (call.dtype == DType::F64)
-    return make(double{});
-  return make(float{});
+  });
 }
 
 } // namespace ds::kernels::cuda

@@ -10,7 +10,7 @@
 namespace ds::kernels {
 
 struct AdamWCall {
-  explicit AdamWCall(const Call &call) : elements(call.elements("p")), dtype(call.dtype()) {
+  explicit AdamWCall(const Call &call) : elements(call.elements("p")), dtype(call.dtype()), gradient(call.dtype("g")) {
     beta1 = call.numberIn("beta1", 0, 1);
     beta2 = call.numberIn("beta2", 0, 1);
     epsilon = call.number("epsilon");
@@ -21,6 +21,7 @@ struct AdamWCall {
 
   int64_t elements;
   DType dtype;
+  DType gradient; ///< g's, which may have 16 bits
   double beta1 = 0, beta2 = 0, epsilon = 0, weightDecay = 0;
   bool decoupled = true; ///< AdamW; else weight decay is added to the gradient (Adam)
   bool cycled = false;   ///< beta1 is the last operand's

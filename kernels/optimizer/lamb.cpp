@@ -1,5 +1,6 @@
 // lamb: DeepSpeed's FusedLamb in two passes: moments and the norms of the parameter and its update, then the step. The
 // sums are of pieces of one size, added in order, so that they do not depend on the number of workers.
+#include "kernels/optimizer/gradients.h"
 #include "kernels/optimizer/lamb_call.h"
 
 #include <algorithm>
@@ -45,7 +46,6 @@ public:
     if (clip == 0) // no update
       return Status::success();
     auto *p = static_cast<T *>(operands[0]), *m = static_cast<T *>(operands[2]), *v = static_cast<T *>(operands[3]);
-    const auto *g = static_cast<const T *>(operands[1]);
     const double beta1 = beta1Of(call_, operands.back());
     const LambNumbers<T> numbers{.clip = T(clip),
                                  .beta1 = T(beta1),
@@ -56,8 +56,12 @@ public:
                                  .weightDecay = T(call_.weightDecay)};
     const int64_t pieces = piecesOf(call_.elements, grain);
     parallelFor(context, pieces, [&](int64_t piece, int) {
-      const int64_t first = piece * grain, count = std::min(grain, call_.elements - first);
-      squares_[size_t(piece)] = moments_(p + first, g + first, m + first, v + first, count, numbers);
+      const int64_t begin = piece * grain;
+      LambSquares &squares = squares_[size_t(piece)] = {};
+      withGradients<T>(operands[1], call_.gradient, begin, std::min(grain, call_.elements - begin),
+                       [&](int64_t first, int64_t count, const T *g) {
+                         moments_(p + first, g, m + first, v + first, count, numbers, squares);
+                       });
     });
     LambSquares all;
     for (const LambSquares &one : squares_) {

@@ -20,9 +20,9 @@ struct LambNumbers {
   bool biasCorrection;
 };
 
-template <typename T>
+template <typename T, typename G>
 __global__ void __launch_bounds__(lambThreads)
-    lambKernel(T *p, const T *g, T *m, T *v, int64_t elements, const double *lr, const int64_t *step,
+    lambKernel(T *p, const G *g, T *m, T *v, int64_t elements, const double *lr, const int64_t *step,
                const double *clip, const double *momentum, LambNumbers n, Refuser refuse) {
   if (*step < 0) { // the same for all threads
     if (threadIdx.x == 0)
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(lambThreads)
           oneMinusBeta2 = T(1 - n.beta2), epsilon = T(n.epsilon), decay = T(n.weightDecay);
   double parameterSquares = 0, updateSquares = 0;
   for (int64_t i = threadIdx.x; i < elements; i += lambThreads) {
-    const T gradient = g[i] * factor;
+    const T gradient = T(wide(g[i])) * factor;
     const T first = m[i] * beta1 + oneMinusBeta1 * gradient;
     const T second = v[i] * beta2 + oneMinusBeta2 * gradient * gradient;
     m[i] = first;
@@ -60,23 +60,21 @@ std::unique_ptr<Kernel> makeLamb(const Invocation &invocation, const BuildOption
   const LambCall call{Call(invocation)};
   const LambNumbers numbers{call.beta1,    call.beta2,    call.epsilon,       call.weightDecay,
                             call.maxCoeff, call.minCoeff, call.biasCorrection};
-  const auto make = [&](auto zero) {
+  return withGradient(call.dtype, call.gradient, [&](auto zero, auto gradient) {
     using T = decltype(zero);
+    using G = decltype(gradient);
     return launching(
         invocation,
         [numbers, elements = call.elements, cycled = call.cycled](const CallContext &context,
                                                                   std::span<void *const> operands) {
           if (elements > 0)
-            launch<lambKernel<T>>(1, lambThreads, streamOf(context), at<T>(operands, 0), at<const T>(operands, 1),
-                                  at<T>(operands, 2), at<T>(operands, 3), elements, at<const double>(operands, 4),
-                                  at<const int64_t>(operands, 5), at<const double>(operands, 6),
-                                  cycled ? at<const double>(operands, 7) : nullptr, numbers, Refuser(context));
+            launch<lambKernel<T, G>>(1, lambThreads, streamOf(context), at<T>(operands, 0), at<const G>(operands, 1),
+                                     at<T>(operands, 2), at<T>(operands, 3), elements, at<const double>(operands, 4),
+                                     at<const int64_t>(operands, 5), at<const double>(operands, 6),
+                                     cycled ? at<const double>(operands, 7) : nullptr, numbers, Refuser(context));
         },
         stepRefusal("lamb"));
-  };
-  if (call.dtype == DType::F64)
-    return make(double{});
-  return make(float{});
+  });
 }
 
 } // namespace ds::kernels::cuda

@@ -11,7 +11,7 @@
 namespace ds::kernels {
 
 struct LambCall {
-  explicit LambCall(const Call &call) : elements(call.elements("p")), dtype(call.dtype()) {
+  explicit LambCall(const Call &call) : elements(call.elements("p")), dtype(call.dtype()), gradient(call.dtype("g")) {
     beta1 = call.numberIn("beta1", 0, 1);
     beta2 = call.numberIn("beta2", 0, 1);
     epsilon = call.number("epsilon");
@@ -25,6 +25,7 @@ struct LambCall {
 
   int64_t elements;
   DType dtype;
+  DType gradient; ///< g's, which may have 16 bits
   double beta1 = 0, beta2 = 0, epsilon = 0, weightDecay = 0, maxCoeff = 0, minCoeff = 0;
   bool biasCorrection = true; ///< of the step's size alone: the trust ratio is of moments that are not corrected
   bool cycled = false;        ///< beta1 is the last operand's

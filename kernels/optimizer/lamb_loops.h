@@ -1,9 +1,9 @@
 // Included by ForEachIsa.h into a namespace per instruction set; not a header of its own.
 
-/// Both moments of n elements, and the sums of the squares of the parameter and of its update: of leaves from the first
-/// element on, added in order.
-template <typename T> LambSquares lambMoments(const T *p, const T *g, T *m, T *v, int64_t n, const LambNumbers<T> &k) {
-  LambSquares squares;
+/// Both moments of n elements; adds to the sums of the squares of the parameter and of its update: leaves from the
+/// first element on, in order.
+template <typename T>
+void lambMoments(const T *p, const T *g, T *m, T *v, int64_t n, const LambNumbers<T> &k, LambSquares &squares) {
   for (int64_t begin = 0; begin < n; begin += lambLeaf) {
     const int64_t count = begin + lambLeaf < n ? lambLeaf : n - begin;
     double parameters[lambLeaf] = {}, updates[lambLeaf] = {};
@@ -21,7 +21,6 @@ template <typename T> LambSquares lambMoments(const T *p, const T *g, T *m, T *v
     squares.parameter += dotOf(parameters, parameters, lambLeaf);
     squares.update += dotOf(updates, updates, lambLeaf);
   }
-  return squares;
 }
 
 /// The step along the update, `distance` times its length.

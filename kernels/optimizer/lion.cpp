@@ -1,6 +1,7 @@
 // lion: one fused pass over p, g and m in the tensors' type, DeepSpeed's FusedLion; where the direction is 0 or no
 // number, its sign counts as 0, as in Chen et al., "Symbolic discovery of optimization algorithms", so that padding
 // stays 0.
+#include "kernels/optimizer/gradients.h"
 #include "kernels/optimizer/lion_call.h"
 
 #include <algorithm>
@@ -37,7 +38,6 @@ public:
     if (*static_cast<const double *>(operands[5]) == 0) // no update
       return Status::success();
     auto *p = static_cast<T *>(operands[0]), *m = static_cast<T *>(operands[2]);
-    const auto *g = static_cast<const T *>(operands[1]);
     const double lr = *static_cast<const double *>(operands[3]), beta1 = beta1Of(call_, operands.back());
     const LionNumbers<T> numbers{.clip = T(*static_cast<const double *>(operands[5])),
                                  .decay = T(1 - lr * call_.weightDecay),
@@ -47,8 +47,10 @@ public:
                                  .beta2 = T(call_.beta2),
                                  .oneMinusBeta2 = T(1 - call_.beta2)};
     parallelFor(context, piecesOf(call_.elements, grain), [&](int64_t piece, int) {
-      const int64_t first = piece * grain;
-      run_(p + first, g + first, m + first, std::min(grain, call_.elements - first), numbers);
+      const int64_t begin = piece * grain;
+      withGradients<T>(
+          operands[1], call_.gradient, begin, std::min(grain, call_.elements - begin),
+          [&](int64_t first, int64_t count, const T *g) { run_(p + first, g, m + first, count, numbers); });
     });
     return Status::success();
   }

@@ -9,7 +9,7 @@
 namespace ds::kernels {
 
 struct LionCall {
-  explicit LionCall(const Call &call) : elements(call.elements("p")), dtype(call.dtype()) {
+  explicit LionCall(const Call &call) : elements(call.elements("p")), dtype(call.dtype()), gradient(call.dtype("g")) {
     beta1 = call.numberIn("beta1", 0, 1);
     beta2 = call.numberIn("beta2", 0, 1);
     weightDecay = call.number("weight_decay");
@@ -18,6 +18,7 @@ struct LionCall {
 
   int64_t elements;
   DType dtype;
+  DType gradient; ///< g's, which may have 16 bits
   double beta1 = 0, beta2 = 0, weightDecay = 0;
   bool cycled = false; ///< beta1 is the last operand's
 };

@@ -1,5 +1,6 @@
 // sgd: one fused pass, torch.optim.SGD with dampening 0. The momentum buffer starts as the first gradient, so its
 // contents before the first step do not matter.
+#include "kernels/optimizer/gradients.h"
 #include "kernels/optimizer/sgd_call.h"
 
 #include <algorithm>
@@ -24,18 +25,20 @@ public:
     if (*static_cast<const double *>(operands[call_.tensors + 2]) == 0) // no update
       return Status::success();
     auto *p = static_cast<T *>(operands[0]);
-    const auto *g = static_cast<const T *>(operands[1]);
     T *buffer = call_.momentum > 0 ? static_cast<T *>(operands[2]) : nullptr;
     const T minusLr = T(-*static_cast<const double *>(operands[call_.tensors]));
     const bool first = step == 0;
     const T clip = T(*static_cast<const double *>(operands[call_.tensors + 2])), decay = T(call_.weightDecay);
     parallelFor(context, piecesOf(call_.elements, grain), [&](int64_t piece, int) {
-      const int64_t at = piece * grain, count = std::min(grain, call_.elements - at);
-      if (buffer)
-        momentumRun_(p + at, g + at, buffer + at, count, clip, decay, minusLr, T(call_.momentum), first,
-                     call_.nesterov);
-      else
-        run_(p + at, g + at, count, clip, decay, minusLr);
+      const int64_t begin = piece * grain;
+      withGradients<T>(operands[1], call_.gradient, begin, std::min(grain, call_.elements - begin),
+                       [&](int64_t at, int64_t count, const T *g) {
+                         if (buffer)
+                           momentumRun_(p + at, g, buffer + at, count, clip, decay, minusLr, T(call_.momentum), first,
+                                        call_.nesterov);
+                         else
+                           run_(p + at, g, count, clip, decay, minusLr);
+                       });
     });
     return Status::success();
   }

@@ -8,7 +8,8 @@
 namespace ds::kernels {
 
 struct SgdCall {
-  explicit SgdCall(const Call &call) : elements(call.elements("p")), dtype(call.dtype()), tensors(call["lr"]) {
+  explicit SgdCall(const Call &call)
+      : elements(call.elements("p")), dtype(call.dtype()), gradient(call.dtype("g")), tensors(call["lr"]) {
     momentum = call.number("momentum");
     call.require(momentum >= 0, "attribute 'momentum' must not be negative");
     weightDecay = call.number("weight_decay");
@@ -18,6 +19,7 @@ struct SgdCall {
 
   int64_t elements;
   DType dtype;
+  DType gradient; ///< g's, which may have 16 bits
   size_t tensors; ///< operands before lr
   double momentum = 0, weightDecay = 0;
   bool nesterov = false;

@@ -22,11 +22,12 @@ struct UpdateScalars {
   const double *momentum; ///< null: the call's own
 };
 
-/// Update<T>(numbers, lr, step, clip) and then update(p, g, state), all by reference, for each element; `state` is null
-/// where the optimizer keeps nothing for a parameter. A momentum that is cycled takes the place of the numbers' beta1.
-template <template <typename> class Update, typename T, typename Numbers>
+/// Update<T>(numbers, lr, step, clip) and then update(p, g, state) for each element, p and state by reference; `state`
+/// is null where the optimizer keeps nothing for a parameter. A momentum that is cycled takes the place of the numbers'
+/// beta1.
+template <template <typename> class Update, typename T, typename G, typename Numbers>
 __global__ void __launch_bounds__(blockThreads)
-    updateKernel(T *p, const T *g, T *state, int64_t elements, UpdateScalars scalars, Numbers numbers, Refuser refuse) {
+    updateKernel(T *p, const G *g, T *state, int64_t elements, UpdateScalars scalars, Numbers numbers, Refuser refuse) {
   if (*scalars.step < 0) { // the same for all threads
     if (threadIdx.x == 0 && blockIdx.x == 0)
       refuse(*scalars.step);
@@ -40,7 +41,7 @@ __global__ void __launch_bounds__(blockThreads)
   const Update<T> update(numbers, *scalars.lr, *scalars.step, T(*scalars.clip));
   const int64_t stride = int64_t(gridDim.x) * blockDim.x;
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += stride)
-    update(p[i], g[i], state ? &state[i] : nullptr);
+    update(p[i], T(wide(g[i])), state ? &state[i] : nullptr);
 }
 
 /// The kernel of an optimizer with one tensor of state, operand 2, or none; lr, step and clip are the operands from
@@ -48,8 +49,9 @@ __global__ void __launch_bounds__(blockThreads)
 template <template <typename> class Update, typename Numbers>
 std::unique_ptr<Kernel> makeUpdate(const Invocation &invocation, const Call &call, const Numbers &numbers,
                                    const char *name, bool cycled = false) {
-  const auto make = [&](auto zero) {
+  return withGradient(call.dtype(), call.dtype("g"), [&](auto zero, auto gradient) {
     using T = decltype(zero);
+    using G = decltype(gradient);
     return launching(
         invocation,
         [numbers, elements = call.elements("p"), scalars = call["lr"], cycled](const CallContext &context,
@@ -58,15 +60,12 @@ std::unique_ptr<Kernel> makeUpdate(const Invocation &invocation, const Call &cal
                                           at<const double>(operands, scalars + 2),
                                           cycled ? at<const double>(operands, scalars + 3) : nullptr};
           if (elements > 0)
-            launch<updateKernel<Update, T, Numbers>>(
-                blocksFor(elements), blockThreads, streamOf(context), at<T>(operands, 0), at<const T>(operands, 1),
+            launch<updateKernel<Update, T, G, Numbers>>(
+                blocksFor(elements), blockThreads, streamOf(context), at<T>(operands, 0), at<const G>(operands, 1),
                 scalars > 2 ? at<T>(operands, 2) : nullptr, elements, stepScalars, numbers, Refuser(context));
         },
         stepRefusal(name));
-  };
-  if (call.dtype() == DType::F64)
-    return make(double{});
-  return make(float{});
+  });
 }
 
 } // namespace ds::kernels::cuda

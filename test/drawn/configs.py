@@ -100,9 +100,10 @@ AXES = {
     "csv_monitor.enabled": [True],
     "csv_monitor.job_name": ["drawn"],
 }
-# Keys that a word of an axis stands for, that are written where they are needed, or that want larger models (deepstatic.fp8).
-WITHIN = ["bf16.enabled", "fp16.enabled", "deepstatic.fp8", "optimizer.type", "optimizer.params", "scheduler.type", "scheduler.params",
-          "train_batch_size", "deepstatic.nvme_path", "tensorboard.output_path", "csv_monitor.output_path"]
+# Keys that a word of an axis stands for, that are written where they are needed, that want larger models (deepstatic.fp8), or whose losses
+# are no other configuration's (data_types.grad_accum_dtype).
+WITHIN = ["bf16.enabled", "fp16.enabled", "deepstatic.fp8", "data_types.grad_accum_dtype", "optimizer.type", "optimizer.params",
+          "scheduler.type", "scheduler.params", "train_batch_size", "deepstatic.nvme_path", "tensorboard.output_path", "csv_monitor.output_path"]
 STAGED = ("gpipe", "1f1b", "interleaved", "zb-h1")
 
 

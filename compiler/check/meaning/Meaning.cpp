@@ -133,8 +133,12 @@ Meaning::Update Meaning::updateOf(const proto::Command &command, uint32_t parame
   const int variables = op.variables_size();
   if (kernel.operands_size() != variables + op.operands_size())
     throw Mismatch{"it has " + std::to_string(kernel.operands_size()) + " operands, not those of " + titleOf(op)};
-  if (kernel.operands(0).dtype() != plan_.variables(int(parameter)).dtype()) // gradient and state are of its type
-    throw Mismatch{"operand 0 has another element type than " + name};
+  const auto requireType = [&](size_t operand, uint32_t variable) {
+    if (const proto::Variable &own = plan_.variables(int(variable));
+        kernel.operands(int(operand)).dtype() != own.dtype())
+      throw Mismatch{"operand " + std::to_string(operand) + " has another element type than " + own.name()};
+  };
+  requireType(kernels::KernelRow::parameter, parameter); // state is of its type
   Update update;
   std::vector<uint32_t> taken(held.begin(), held.end());
   if (const int clip = clipOperandOf(op); mayTakeOne && clip < op.operands_size()) {
@@ -144,13 +148,18 @@ Meaning::Update Meaning::updateOf(const proto::Command &command, uint32_t parame
       update.oneFor = factor = expected;
   }
   requireHeld(op, taken, size_t(variables), "the update of " + name);
-  for (uint32_t variable : op.variables())
-    if (plan_.variables(int(variable)).kind() == proto::Variable::GRADIENT)
+  for (uint32_t variable : op.variables()) {
+    const bool isPending = delays_.gradientIn(variable).has_value(),
+               isGradient = plan_.variables(int(variable)).kind() == proto::Variable::GRADIENT;
+    if (isGradient || isPending)
+      requireType(kernels::KernelRow::gradient, variable);
+    if (isGradient)
       update.added = contributionTo(variable);
-    else if (delays_.gradientIn(variable))
+    else if (isPending)
       update.pending = variable;
     else if (variable != parameter)
       update.state.push_back(variable);
+  }
   return update;
 }
 

@@ -245,6 +245,31 @@ def ScaleGradients : DsPass<"ds-scale-gradients"> {
                         "micro-batches of one optimizer step over all data-parallel ranks">];
 }
 
+def NarrowGradients : DsPass<"ds-narrow-gradients", ["::ds::train::TrainDialect"]> {
+  let summary = "sum gradients in 16 bits";
+  let description = [{
+    ```mlir
+    train.variable parameter @w : tensor<4xf32> from #train.fill<0.0> {trainable}
+    train.variable gradient @"w::gradient" of @w : tensor<4xf32>
+    func.func @microbatch(%y: tensor<4xf32>) {
+      train.accumulate %y into @"w::gradient" : tensor<4xf32>
+      return
+    }
+    // becomes with type=bf16
+    train.variable parameter @w : tensor<4xf32> from #train.fill<0.000000e+00 : f64> {trainable}
+    train.variable gradient @"w::gradient" of @w : tensor<4xbf16>
+    func.func @microbatch(%y: tensor<4xf32>) {
+      %0 = train.cast %y to bf16 : (tensor<4xf32>) -> tensor<4xbf16>
+      train.accumulate %0 into @"w::gradient" : tensor<4xbf16>
+      return
+    }
+    ```
+    Each addition is of f32 and its result is rounded, so many small contributions to a large sum are lost: the module's
+    `train.numerics` becomes `lossy`. Gradients in f64 stay as they are.
+  }];
+  let options = [Option<"type", "type", "std::string", "\"bf16\"", "bf16 or f16">];
+}
+
 def InsertOptimizer
     : DsPass<"ds-insert-optimizer", ["::mlir::func::FuncDialect", "::ds::train::TrainDialect"]> {
   let summary = "make @update: learning rate, norm, clipping, one optimizer step";

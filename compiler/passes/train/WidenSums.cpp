@@ -70,7 +70,7 @@ private:
         if (isa<train::AccumulateOp>(reader) || !known.insert(reader).second)
           continue;
         if (!isa<train::AddOp, train::MulOp, train::DivOp, train::ReshapeOp, train::TransposeOp, train::SliceOp,
-                 train::PadOp, train::ConcatOp>(reader))
+                 train::PadOp, train::ConcatOp, train::CastOp>(reader)) // a cast: the type of the accumulator
           return false;
         open.push_back(reader->getResult(0));
       }

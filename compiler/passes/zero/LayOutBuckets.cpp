@@ -143,7 +143,8 @@ private:
     }
     const int64_t ranks = dist::axisSize(mesh_, dist::dataAxis);
     const int64_t slice = dist::BucketOp::sliceElements(end, ranks);
-    Type element = plan.parameters.front().getTensorType().getElementType();
+    auto first = symbols.lookup<train::VariableOp>(cast<FlatSymbolRefAttr>(members.front()).getAttr());
+    Type element = first.getTensorType().getElementType(); // sums of gradients may be smaller than parameters
     auto bucket = dist::BucketOp::create(builder_, plan.parameters.front().getLoc(), builder_.getStringAttr(name),
                                          FlatSymbolRefAttr::get(mesh_), builder_.getStringAttr(dist::dataAxis),
                                          TypeAttr::get(RankedTensorType::get({slice * ranks}, element)),

@@ -100,6 +100,10 @@ void checkSource(const proto::Plan &plan, const proto::Variable &variable, uint6
   }
 }
 
+/// Whether gradients, and state, of a parameter of type `parameter` may have type `own`: its own, or sums of gradients
+/// one of 16 bits.
+bool isTypeOf(DType own, DType parameter) { return own == parameter || (isNarrowFloat(own) && parameter == DType::F32); }
+
 /// A gradient, or state, is as large as the parameter that it is of.
 void checkOf(const proto::Plan &plan, const proto::Variable &variable, const std::string &place) {
   checkIndex(variable.of(), plan.variables_size(), "variable", place);
@@ -108,7 +112,8 @@ void checkOf(const proto::Plan &plan, const proto::Variable &variable, const std
     refuse(place, "it is of variable " + parameter.name() + ", but only gradients and optimizer state are");
   if (parameter.kind() != proto::Variable::PARAMETER)
     refuse(place, "it is of variable " + parameter.name() + ", which is no parameter");
-  if (parameter.dtype() != variable.dtype() || !std::ranges::equal(parameter.shape(), variable.shape()))
+  if (!isTypeOf(DType(variable.dtype()), DType(parameter.dtype())) ||
+      !std::ranges::equal(parameter.shape(), variable.shape()))
     refuse(place, "its dtype or shape is not that of parameter " + parameter.name());
 }
 

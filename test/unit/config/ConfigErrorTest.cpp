@@ -119,14 +119,33 @@ TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
        {R"("bf16": {"enabled": true, "bf16_optimizer_states": true})",
         R"("fp16": {"enabled": true, "fp16_master_weights_and_grads": true})",
         R"("bf16": {"enabled": true, "bf16_master_weights_and_grads": true})",
-        R"("bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "bf16"})",
         R"("zero_optimization": {"zero_quantized_gradients": true})", R"("prescale_gradients": true)",
-        R"("gradient_predivide_factor": 2)", R"("data_types": {"grad_accum_dtype": "fp16"})",
-        R"("deepstatic": {"tensor_parallel": 2})", R"("tensor_parallel": {"autotp_size": 2})",
-        R"("pipeline": {"activation_checkpoint_interval": 1})", R"("weight_quantization": {"enabled": true})",
+        R"("gradient_predivide_factor": 2)", R"("deepstatic": {"tensor_parallel": 2})",
+        R"("tensor_parallel": {"autotp_size": 2})", R"("pipeline": {"activation_checkpoint_interval": 1})",
+        R"("weight_quantization": {"enabled": true})",
         R"("comms_logger": {"enabled": true, "prof_ops": ["all_reduce"]})", R"("sequence_parallel_size": 2)",
         R"("compile": {"deepcompile": true, "offload_parameters": true})"})
     EXPECT_NE(refused(member).find("this is not available yet"), std::string::npos) << member;
+}
+
+TEST(ConfigError, SumsOfAnotherTypeThanTheModels) {
+  const auto refused = [](const std::string &members, int64_t ranks = 1) {
+    return sentence("\"train_batch_size\": 4, \"data_types\": {\"grad_accum_dtype\": " + members, ranks);
+  };
+  EXPECT_EQ(refused(R"("bf16"}, "fp16": {"enabled": true})"),
+            "ds_config.json:1: data_types.grad_accum_dtype is \"bf16\"; fp16.enabled is true, and such gradients are "
+            "summed in \"fp16\" or \"fp32\"");
+  EXPECT_EQ(refused(R"("fp16"}, "bf16": {"enabled": true}, "zero_optimization": {"stage": 2})"),
+            "ds_config.json:1: data_types.grad_accum_dtype is \"fp16\"; bf16.enabled is true, and such gradients are "
+            "summed in \"bf16\" or \"fp32\"");
+  EXPECT_EQ(refused(R"("fp16"}, "zero_optimization": {"stage": 2})"),
+            "ds_config.json:1: data_types.grad_accum_dtype is \"fp16\"; fp16.enabled is false, and without its loss "
+            "scale sums beyond 65504 would be infinite");
+  EXPECT_EQ(refused(R"("bf16"})"), "ds_config.json:1: data_types.grad_accum_dtype is \"bf16\"; a float32 model sums "
+                                   "gradients in 16 bits with ZeRO stage 1, 2 or 3 alone");
+  EXPECT_EQ(refused(R"("bf16"}, "bf16": {"enabled": true}, "communication_data_type": "fp32")", 2),
+            "ds_config.json:1: communication_data_type is \"fp32\"; ranks send what they hold, and "
+            "data_types.grad_accum_dtype is \"bf16\"");
 }
 
 TEST(ConfigError, RemovedAndMistypedKeys) {

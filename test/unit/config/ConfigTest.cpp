@@ -189,8 +189,22 @@ TEST(Config, Bfloat16) {
   EXPECT_EQ(answerOf(config, "bfloat16.enabled").status, "honoured");
   EXPECT_EQ(answerOf(config, "bfloat16.check_grad_overflow").status, "subsumed");
   EXPECT_EQ(answerOf(config, "bfloat16.bf16_master_weights_and_grads").note,
-            "weights and sums of gradients are float32");
+            "master weights are float32; data_types.grad_accum_dtype says what gradients are summed in");
   EXPECT_NE(resolvedJson(config).find(R"("bf16":{"enabled":true})"), std::string::npos);
+}
+
+TEST(Config, SumsOfGradientsInSixteenBits) {
+  EXPECT_EQ(resolveWith(R"("train_batch_size": 1, "data_types": {"grad_accum_dtype": null})").sums, "");
+  const Config config = resolveWith(R"("train_batch_size": 2, "data_types": {"grad_accum_dtype": "bf16"},
+      "zero_optimization": {"stage": 1})",
+                                    2); // a float32 model
+  EXPECT_EQ(config.sums, "bf16");
+  EXPECT_EQ(answerOf(config, "data_types.grad_accum_dtype").status, "honoured");
+  const std::string resolved = resolvedJson(config);
+  EXPECT_NE(resolved.find(R"("data_types":{"grad_accum_dtype":"bf16"})"), std::string::npos);
+  ConfigOverrides two;
+  two.ranks = 2;
+  EXPECT_EQ(resolveConfig(resolved, two).sums, "bf16") << "what is resolved is a configuration itself";
 }
 
 TEST(Config, WhatAsksForNothingIsAccepted) {

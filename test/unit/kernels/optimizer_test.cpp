@@ -1,6 +1,7 @@
 // adamw, sgd, adagrad, lion, lamb, block_sum_squares, global_norm, clip_factor, learning_rate, cycled_momentum,
 // increment.
 #include "kernels/KernelTable.h"
+#include "kernels/Numbers.h"
 #include "test/unit/kernels/Harness.h"
 
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace ds::kernels::test {
 
@@ -263,8 +265,9 @@ TEST(Optimizers, FailOnANegativeStep) {
               "it counts from 0");
 }
 
-/// By the table, so that an optimizer that is added is asked, too.
-TEST(Optimizers, ChangeNothingWhereClipIsZero) {
+/// Calls visit(kernel, attributes, operands) for each optimizer of the table, so that one that is added is asked, too:
+/// `tensor` stands for what is a variable, `clip` for the factor.
+void forEachOptimizer(const Buffer &tensor, double clip, auto visit) {
   const std::map<std::string, Attributes> known = {
       {"adamw", adamAttributes(0.1, 1)},
       {"sgd", {{"momentum", 0.9}, {"weight_decay", 0.1}, {"nesterov", int64_t(0)}}},
@@ -275,24 +278,66 @@ TEST(Optimizers, ChangeNothingWhereClipIsZero) {
     if (!row.isOptimizer())
       continue;
     SCOPED_TRACE(row.name);
-    ASSERT_TRUE(known.contains(std::string(row.name)));
-    const Attributes &attributes = known.at(std::string(row.name));
+    const std::string kernel(row.name);
+    ASSERT_TRUE(known.contains(kernel));
     std::vector<Buffer> operands;
     for (const OperandRow &operand : row.operands)
       if (operand.attribute != "cycled")
         operands.push_back(operand.name == "lr"     ? scalar(0.1)
                            : operand.name == "step" ? scalar(int64_t(1))
-                           : operand.name == "clip" ? scalar(0.0)
-                                                    : Buffer(type(DType::F32, {2}), std::vector<float>{1, 2}));
-    operands[1] = Buffer(type(DType::F32, {2}), std::vector<float>{HUGE_VALF, std::nanf("")});
-    for (const KernelRegistry *registry : {&cpuKernels(), &cpuReferenceKernels()}) {
-      std::vector<Buffer> got = operands;
-      const std::string kernel(row.name);
-      ASSERT_TRUE(runKernel(*registry, invocationOf(kernel, got, attributes), got).ok());
-      for (size_t i = 0; i < got.size(); ++i)
-        EXPECT_EQ(std::memcmp(got[i].data(), operands[i].data(), operands[i].bytes()), 0) << i;
-    }
+                           : operand.name == "clip" ? scalar(clip)
+                                                    : tensor);
+    visit(kernel, known.at(kernel), std::move(operands));
   }
+}
+
+bool sameBytes(const Buffer &a, const Buffer &b) { return std::memcmp(a.data(), b.data(), b.bytes()) == 0; }
+
+TEST(Optimizers, ChangeNothingWhereClipIsZero) {
+  const Buffer tensor(type(DType::F32, {2}), std::vector<float>{1, 2});
+  forEachOptimizer(tensor, 0.0,
+                   [](const std::string &kernel, const Attributes &attributes, std::vector<Buffer> before) {
+                     before[1] = Buffer(type(DType::F32, {2}), std::vector<float>{HUGE_VALF, std::nanf("")});
+                     for (const KernelRegistry *registry : {&cpuKernels(), &cpuReferenceKernels()}) {
+                       std::vector<Buffer> got = before;
+                       ASSERT_TRUE(runKernel(*registry, invocationOf(kernel, got, attributes), got).ok());
+                       for (size_t i = 0; i < got.size(); ++i)
+                         EXPECT_TRUE(sameBytes(got[i], before[i])) << i;
+                     }
+                   });
+}
+
+/// A gradient of 16 bits, and the same numbers in `wide`.
+std::pair<Buffer, Buffer> narrowGradient(DType narrow, DType wide, int64_t count) {
+  Random random{uint64_t(count)};
+  Buffer low = random.buffer(narrow, {count}), high(type(wide, {count}));
+  for (int64_t i = 0; i < count; ++i)
+    storeDouble(high.data() + i * byteSize(wide), wide, low.at(i));
+  return {low, high};
+}
+
+/// Gradients of 16 bits give the bits of the same numbers in float32, and need no workspace for it.
+TEST(Optimizers, ReadGradientsOfSixteenBits) {
+  for (DType narrow : {DType::BF16, DType::F16})
+    for (int64_t count : {0, 5, 1024, 70001}) {
+      const auto [low, high] = narrowGradient(narrow, DType::F32, count);
+      Random random{7};
+      const Buffer tensor = squares(random, DType::F32, {count});
+      forEachOptimizer(
+          tensor, 0.5, [&](const std::string &kernel, const Attributes &attributes, std::vector<Buffer> operands) {
+            std::vector<Buffer> expected = operands;
+            operands[1] = low, expected[1] = high;
+            ASSERT_TRUE(runKernel(cpuKernels(), invocationOf(kernel, expected, attributes), expected).ok());
+            EXPECT_EQ(workspaceBytes(invocationOf(kernel, operands, attributes), {}), 0);
+            std::vector<size_t> written = {0};
+            for (size_t i = KernelRow::state; operands[i].type.dtype == DType::F32; ++i)
+              written.push_back(i);
+            const std::vector<Buffer> got =
+                expectMatchesReference(kernel, operands, attributes, written, {1e-5, 1e-5}, {}, written);
+            for (size_t i : written)
+              EXPECT_TRUE(sameBytes(got[i], expected[i])) << kernel << " operand " << i << " of " << count;
+          });
+    }
 }
 
 TEST(Optimizers, RefuseWrongCalls) {
@@ -311,6 +356,20 @@ TEST(Optimizers, RefuseWrongCalls) {
   expectRefused({"sgd", {x, x, f64, i64, f64}, sgd(0, 1)}, "'nesterov' needs momentum");
   expectRefused({"adagrad", {x, x, type(DType::F64, {2}), f64, i64, f64}, adagradAttributes(0)}, "must be float32");
   expectRefused({"adagrad", {x, x, x, i64, i64, f64}, adagradAttributes(0)}, "must be float64");
+}
+
+TEST(BlockSumSquares, ReadsSixteenBits) {
+  for (DType narrow : {DType::BF16, DType::F16})
+    for (int64_t count : {0, 65, 5000}) {
+      const auto [low, high] = narrowGradient(narrow, DType::F32, count);
+      const Buffer partials(type(DType::F64, {(count + 255) / 256}));
+      const Attributes attributes = {{"block", int64_t(256)}};
+      std::vector<Buffer> expected = {high, partials};
+      ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("block_sum_squares", expected, attributes), expected).ok());
+      const std::vector<Buffer> got =
+          expectMatchesReference("block_sum_squares", {low, partials}, attributes, {1}, {1e-14, 0});
+      EXPECT_TRUE(sameBytes(got[1], expected[1])) << count;
+    }
 }
 
 TEST(BlockSumSquares, MatchesBlockByBlock) {

@@ -2,6 +2,7 @@
 
 train.variable parameter @w : tensor<2xf32> from #train.fill<0.0> {trainable}
 train.variable gradient @g : tensor<2xf32>
+train.variable gradient @narrow of @w : tensor<2xbf16>
 train.variable optimizer @m : tensor<2xf32> from #train.fill<0.0>
 train.variable optimizer @v : tensor<2xf32> from #train.fill<0.0>
 
@@ -9,5 +10,8 @@ train.variable optimizer @v : tensor<2xf32> from #train.fill<0.0>
 func.func @adamw(%rate: tensor<f64>, %step: tensor<i64>, %clip: tensor<f64>) {
   // CHECK: train.adamw @w gradient @g moments @m, @v rate %{{.*}} step %{{.*}} clip %{{.*}} {adam_w_mode = true, beta1 = 9.000000e-01 : f64, beta2 = {{.*}} : f64, epsilon = 1.000000e-08 : f64, weight_decay = 1.000000e-02 : f64} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
   train.adamw @w gradient @g moments @m, @v rate %rate step %step clip %clip {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.01, adam_w_mode = true} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  // Sums of gradients may have 16 bits.
+  // CHECK: train.adamw @w gradient @narrow
+  train.adamw @w gradient @narrow moments @m, @v rate %rate step %step clip %clip {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.01, adam_w_mode = true} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
   return
 }
