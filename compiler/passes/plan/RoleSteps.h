@@ -46,7 +46,8 @@ mlir::FailureOr<RoleBytes> leastBytes(plan::RoleOp role, int64_t alignment);
 /// The same in the order that orderForMemory would try.
 mlir::FailureOr<RoleBytes> leastBytesReordered(plan::RoleOp role, const Placing &placing);
 
-/// What outlives a micro-batch, state and gradients and values of the step, as far as it is alive at once, in device memory.
+/// What outlives a micro-batch, state and gradients and values of the step, as far as it is alive at once, in device
+/// memory.
 int64_t stateBytes(plan::RoleOp role);
 
 /// ds-reuse-dying-operands: results of all kernels over operands, or of the gradient of the loss alone.

@@ -102,7 +102,9 @@ void checkSource(const proto::Plan &plan, const proto::Variable &variable, uint6
 
 /// Whether gradients, and state, of a parameter of type `parameter` may have type `own`: its own, or sums of gradients
 /// one of 16 bits.
-bool isTypeOf(DType own, DType parameter) { return own == parameter || (isNarrowFloat(own) && parameter == DType::F32); }
+bool isTypeOf(DType own, DType parameter) {
+  return own == parameter || (isNarrowFloat(own) && parameter == DType::F32);
+}
 
 /// A gradient, or state, is as large as the parameter that it is of.
 void checkOf(const proto::Plan &plan, const proto::Variable &variable, const std::string &place) {
