@@ -34,7 +34,7 @@ EDITS = [
     ("returnBeforeABarrier", "kernels/norm/norm_grad.cuh", "S sum = 0;\n  if (col < cols)", "S sum = 0;\n  if (FAULT && col >= cols)\n    return;\n  if (col < cols)"),
     ("sumsOfRowsInOnePlace", "kernels/norm/norm_grad.cuh", "partial[call % 2]", "partial[FAULT ? 0 : call % 2]"),
     ("vectorPastTheEnd", ADAMW, "packed ? elements / width : 0", "packed ? (elements + (FAULT ? width - 1 : 0)) / width : 0"),
-    ("vectorAtAnOddAddress", ADAMW, "reinterpret_cast<const Elements *>(g)[i];", "reinterpret_cast<const Elements *>(g + FAULT)[i];"),
+    ("vectorAtAnOddAddress", ADAMW, "reinterpret_cast<const Pack<G, width> *>(g)[i];", "reinterpret_cast<const Pack<G, width> *>(g + FAULT)[i];"),
     ("coefficientsReadTooEarly", ADAMW, "numbers.beta1);\n  __syncthreads();", "numbers.beta1);\n  if (!FAULT) __syncthreads();"),
     ("allRowsIntoOne", "kernels/reduce/softmax.cu", "y[row * length + i] = narrow", "y[(FAULT ? 0 : row) * length + i] = narrow"),
     ("drawsPastTheEnd", "kernels/random/dropout.cu", "i < elements) {", "FAULT || i < elements) {"),
