@@ -42,9 +42,10 @@ namespace {
 /// Moves the parameters of one role.
 class ParameterMove {
 public:
-  ParameterMove(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes, bool hostUpdates, bool hostLookups)
-      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), hostUpdates_(hostUpdates),
-        hostLookups_(hostLookups), link_(linkSpeed(role, "device-host")), nvme_(linkSpeed(role, "host-nvme")),
+  ParameterMove(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes, bool hostUpdates, bool hostLookups,
+                int64_t readAhead)
+      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), readAhead_(readAhead),
+        hostUpdates_(hostUpdates), hostLookups_(hostLookups), link_(linkSpeed(role, "device-host")), nvme_(linkSpeed(role, "host-nvme")),
         groups_(role) {}
 
   void run() {
@@ -235,7 +236,8 @@ private:
     Operation *read, *come; ///< from a file to host memory; from there to the device
   };
 
-  /// Of each user, one after another, by the clock of the cost model; where a link is unknown, at its user.
+  /// Of each user, one after another, by the clock of the cost model; where a link is unknown, at its user. What is
+  /// read from files early waits in host memory: not more than `readAhead_`, or than what one user reads.
   SmallVector<Starts> latestStarts(plan::RoutineOp routine, ArrayRef<plan::CommandOpInterface> users) const {
     const RoutineTimes times(routine, [&](plan::CommandOpInterface command) { return isLeft(command); });
     const LinkSpeed &source = space_ == plan::MemorySpace::Nvme ? nvme_ : link_;
@@ -253,6 +255,13 @@ private:
       come = std::min(come, times.begin(times.indexOf(user))) - secondsOf(link_, coming[i].bytes);
       read = std::min(read, come) - coming[i].rounding - secondsOf(nvme_, coming[i].fileBytes);
       starts[i] = {.read = at(read, source, user), .come = at(come, link_, user)};
+    }
+    double waiting = 0; // bytes from files for the users from `first` on
+    for (size_t i = 0, first = 0; i < users.size(); ++i) {
+      waiting += coming[i].fileBytes;
+      while (first < i && waiting > double(readAhead_))
+        waiting -= coming[first++].fileBytes;
+      starts[i].read = later(starts[i].read, users[first]);
     }
     return starts;
   }
@@ -338,7 +347,7 @@ private:
   plan::RoleOp role_;
   OpBuilder members_; // where buffers go
   const plan::MemorySpace space_;
-  const int64_t leastBytes_;
+  const int64_t leastBytes_, readAhead_;
   const bool hostUpdates_, hostLookups_;
   const LinkSpeed link_, nvme_;
   LayerGroups groups_;
@@ -363,7 +372,7 @@ struct OffloadParameters : ds::impl::OffloadParametersBase<OffloadParameters> {
       if (forStep)
         bringForStep(role, *where, leastBytes, hostLookups);
       else
-        ParameterMove(role, *where, leastBytes, hostUpdates, hostLookups).run();
+        ParameterMove(role, *where, leastBytes, hostUpdates, hostLookups, readAhead).run();
   }
 };
 

@@ -505,12 +505,13 @@ def OffloadParameters : DsPass<"ds-offload-parameters", ["::ds::plan::PlanDialec
     several times. Then it comes at the start of the step, by layers at the start of the layer before. It comes in a routine of its own, whose call is of the
     last micro-batch, so that its events say at once that it is there for all. With `host-lookups`, what reads few rows of a parameter in host memory (gather) is
     left to `ds-run-on-host` likewise, with `for-step` in a routine that is called once; and so is what rounds a parameter: its result comes instead. Over a link whose speed the module names (`dist.links`), a
-    parameter that takes longer comes earlier. Cf. offload_param of DeepSpeed (ZeRO-Infinity), which needs ZeRO stage 3; this
+    parameter that takes longer comes earlier; from a file not before `read-ahead` bytes wait for their use. Cf. offload_param of DeepSpeed (ZeRO-Infinity), which needs ZeRO stage 3; this
     does not.
   }];
   let options = [
     Option<"space", "space", "std::string", "\"host\"", "where parameters lie: host or nvme">,
     Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller parameters stay">,
+    Option<"readAhead", "read-ahead", "int64_t", "1073741824", "bytes from files that wait in host memory at most, or what one command reads">,
     Option<"hostUpdates", "host-updates", "bool", "false", "the host makes the updates">,
     Option<"hostLookups", "host-lookups", "bool", "true", "the host looks few rows up, and they alone come">,
     Option<"forStep", "for-step", "bool", "false", "what the host updates comes once a run of a program, and stays for it">,
