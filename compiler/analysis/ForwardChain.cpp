@@ -2,6 +2,7 @@
 #include "compiler/analysis/ForwardChain.h"
 
 #include "compiler/analysis/Cost.h"
+#include "compiler/analysis/NarrowUses.h"
 #include "dialects/Train/LocationName.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -21,12 +22,6 @@ uint64_t hash(StringRef text, uint64_t seed = 14695981039346656037u) {
   for (const char c : text)
     seed = (seed ^ uint8_t(c)) * 1099511628211u;
   return seed;
-}
-
-/// Whether an op casts to 16 bits.
-bool isRounding(Operation *op) {
-  auto cast = dyn_cast<train::CastOp>(op);
-  return cast && train::isNarrowFloat(cast.getElementType());
 }
 
 uint64_t signatureOf(Operation *op) {
@@ -72,7 +67,7 @@ scheduling::PartitionProblem ForwardChain::problem() const {
   problem.mayCut.assign(units.size() + 1, 1);
   for (size_t i = 1; i < units.size(); ++i)
     if (const std::string name = train::locationName(units[i]->getLoc());
-        !name.empty() && name == train::locationName(units[i - 1]->getLoc()) && !isRounding(units[i]))
+        !name.empty() && name == train::locationName(units[i - 1]->getLoc()) && !isNarrowing(units[i]))
       problem.mayCut[i] = 0;
   for (const CarriedState &state : carriedState()) // the next micro-batch reads it where this one has stored it
     for (int64_t i = state.first + 1; i <= state.last; ++i)

@@ -5,8 +5,11 @@
 
 namespace ds {
 
-/// Whether a cast rounds: to a smaller type of float.
-inline bool isNarrowing(train::CastOp cast) {
+/// Whether an op rounds: casts to a smaller type of float.
+inline bool isNarrowing(mlir::Operation *op) {
+  auto cast = mlir::dyn_cast_if_present<train::CastOp>(op);
+  if (!cast)
+    return false;
   const mlir::Type from = mlir::getElementTypeOrSelf(cast.getInput().getType()),
                    to = mlir::getElementTypeOrSelf(cast.getType());
   return mlir::isa<mlir::FloatType>(from) && mlir::isa<mlir::FloatType>(to) &&
@@ -17,9 +20,8 @@ inline bool isNarrowing(train::CastOp cast) {
 inline mlir::Type narrowTypeOf(mlir::Value tensor) {
   mlir::Type common;
   for (mlir::Operation *user : tensor.getUsers()) {
-    auto cast = mlir::dyn_cast<train::CastOp>(user);
-    const mlir::Type to = cast ? mlir::getElementTypeOrSelf(cast.getType()) : mlir::Type();
-    if (!cast || !isNarrowing(cast) || (common && common != to))
+    const mlir::Type to = isNarrowing(user) ? mlir::getElementTypeOrSelf(user->getResult(0).getType()) : mlir::Type();
+    if (!to || (common && common != to))
       return {};
     common = to;
   }

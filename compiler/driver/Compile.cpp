@@ -286,6 +286,10 @@ static Program importProgram(const CompileRequest &request, const std::string &c
   return {std::move(config), std::move(options), std::move(module)};
 }
 
+static bool leavesSomething(const OffloadOptions &offload) {
+  return !offload.activations.empty() || !offload.optimizer.empty() || !offload.parameters.empty();
+}
+
 static CompileResult compileOne(const CompileRequest &request, MLIRContext &context,
                                 const DiagnosticCollector &diagnostics) {
   request.progress("reading the configuration");
@@ -317,12 +321,15 @@ static CompileResult compileOne(const CompileRequest &request, MLIRContext &cont
   setRates(*module, machine.rates, config.tf32);
   if (sharesState)
     (*module)->setAttr(stateFirstAttribute, UnitAttr::get(&context));
-  const bool leaves = !options.offload.activations.empty() || !options.offload.optimizer.empty() ||
-                      !options.offload.parameters.empty() || config.offloadAuto;
+  const bool leaves = leavesSomething(options.offload) || config.offloadAuto;
   if (leaves)
     setLinks(*module, machine);
   const bool searches = config.recompute.mode == config::Recompute::Mode::Auto;
-  OwningOpRef<ModuleOp> planned = planRoundingOnce(*module, roomOf(machine), searches, options, diagnostics);
+  OwningOpRef<ModuleOp> planned;
+  if (config.offloadAuto && leavesSomething(options.offload))
+    options.roundsOnce = false; // how long compute waits decides there, not what fits first
+  else
+    planned = planRoundingOnce(*module, roomOf(machine), searches, options, diagnostics);
   if (!planned && roomOf(machine) > 0 && (searches || leaves)) {
     request.progress("fitting it into memory");
     planned = config.offloadAuto ? planOffloaded(*module, roomOf(machine), searches, offloadChoices(options),

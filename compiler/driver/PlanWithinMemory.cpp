@@ -17,8 +17,14 @@ static bool mayRoundOnce(ModuleOp module, const CompileOptions &options) {
   const bool gathers = options.dataParallel > 1 && options.zero.stage > 0; // what slices are rounded to
   if (options.microbatches == 1 || gathers || !offload.parameters.empty() || offload.optimizer == "host")
     return false;
+  if (llvm::is_contained(options.without, "ds-round-once"))
+    return false;
   const auto isFound = [](train::CastOp cast) {
-    return isNarrowing(cast) ? WalkResult::interrupt() : WalkResult::advance();
+    Operation *source = cast.getInput().getDefiningOp();
+    while (auto reshape = dyn_cast_if_present<train::ReshapeOp>(source))
+      source = reshape.getInput().getDefiningOp();
+    return isNarrowing(cast) && isa_and_present<train::ReadOp>(source) ? WalkResult::interrupt()
+                                                                       : WalkResult::advance();
   };
   return module.walk(isFound).wasInterrupted();
 }

@@ -101,7 +101,8 @@ static double heldBytes(const CompileOptions &options) {
   const int64_t stage = laidOutStage(options);
   const int64_t whole = stage == 0 ? 4 : 3 - stage; // what ZeRO leaves whole
   // With ranks beside it, one works with 16 bits of the parameter.
-  const bool works = !options.narrow.empty() && options.dataParallel > 1 && (stage == 1 || stage == 2);
+  const bool works = !options.narrow.empty() && options.dataParallel > 1 && (stage == 1 || stage == 2) &&
+                     options.offload.parameters.empty();
   const double gradient = options.sums.empty() ? 1 : 0.5;
   return double(whole) + double(4 - whole) * shared - (works ? 0.5 - shared : 0) -
          (1 - gradient) * (stage < 2 ? 1 : shared);
@@ -174,7 +175,8 @@ static void buildLaunchPipeline(OpPassManager &pm, const CompileOptions &options
     pm.addPass(createJoinStages());
   pm.addPass(createInsertParameterGathers());
   addOptional(pm, options, createElideRedundantGathers({}));
-  addOptional(pm, options, createKeepParametersGathered({.microbatches = options.microbatches}));
+  if (options.roundsOnce || options.microbatches == 1)
+    addOptional(pm, options, createKeepParametersGathered({.microbatches = options.microbatches}));
   addOptional(pm, options, createNarrowGathers());
   // Last: until here slices and what is gathered of them are told apart.
   pm.addPass(createElideSingleGathers());
@@ -187,7 +189,8 @@ static void addRoundOnce(OpPassManager &pm, const CompileOptions &options) {
   const bool stay = !areAway && offload.optimizer == "host"; // for the step, rounded alone
   // All of a file would be read and rounded before the first forward begins; by layers, before the layer does.
   const bool wait = offload.parameters == "nvme" && options.pipeline.schedule != "accumulate-by-layer";
-  const bool keeps = stay || (options.microbatches > 1 && !wait && (areAway || options.roundsOnce));
+  const bool gathers = options.dataParallel > 1 && options.zero.stage > 0; // what slices are rounded to: they are few
+  const bool keeps = stay || (options.microbatches > 1 && !wait && (areAway || (options.roundsOnce && !gathers)));
   if (keeps || areAway)
     addOptional(pm, options, createRoundOnce({.microbatches = options.microbatches, .keeps = keeps}));
 }
@@ -211,7 +214,9 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createPlanBuckets({.stage = laidOutStage(options),
                                 .bucketElements = zero.bucketElements,
                                 .persistenceThreshold = zero.persistenceThreshold,
-                                .modelPersistenceThreshold = zero.modelPersistenceThreshold}));
+                                .modelPersistenceThreshold = zero.modelPersistenceThreshold,
+                                // What lies elsewhere comes rounded to each command, and nothing whole stays.
+                                .worksIn16Bits = options.offload.parameters.empty()}));
   pm.addPass(createLayOutBuckets());
   // Right and slow: reduce when the last contribution is there, gather before every use.
   pm.addPass(createInsertReductions({.microbatches = options.microbatches}));

@@ -94,8 +94,8 @@ StateFacts stateFacts(const Plan &plan, const plan::proto::Role &role, Buffer::C
     if (isOf(variable, category))
       facts.wholeBytes += bytesOf(variable);
   for (const Buffer &buffer : role.buffers()) {
-    if (buffer.category() != category)
-      continue;
+    if (buffer.category() != category || (category == Buffer::WEIGHTS && buffer.scope() != Buffer::PLAN))
+      continue; // what a step rounds of them, or brings near, is no more of them
     const uint64_t padding = paddingOf(plan, buffer);
     facts.heldBytes += buffer.bytes() - padding;
     facts.paddingBytes += padding;

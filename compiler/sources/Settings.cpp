@@ -228,7 +228,10 @@ std::string sumsOf(const proto::Plan &plan) {
 
 /// What is narrow in a plan is of the one type that the configuration asks for, and so are sums of gradients.
 Claim precision(const proto::Plan &plan, const ConfigFile &config) {
-  if (const std::string sums = sumsOf(plan); sums != config.sums)
+  const bool areFloats = std::ranges::any_of(plan.variables(), [](const proto::Variable &variable) {
+    return variable.trainable() && variable.dtype() == proto::DTYPE_F32;
+  });
+  if (const std::string sums = sumsOf(plan); areFloats && sums != config.sums)
     throw Error("the plan sums gradients in " + sums + ", but data_types.grad_accum_dtype is \"" + config.sums + "\"");
   const std::set<uint32_t> ofSums = valuesOfSums(plan);
   const auto computesIn = [&](proto::DType dtype) {

@@ -45,8 +45,8 @@ public:
   ParameterMove(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes, bool hostUpdates, bool hostLookups,
                 int64_t readAhead)
       : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), readAhead_(readAhead),
-        hostUpdates_(hostUpdates), hostLookups_(hostLookups), link_(linkSpeed(role, "device-host")), nvme_(linkSpeed(role, "host-nvme")),
-        groups_(role) {}
+        hostUpdates_(hostUpdates), hostLookups_(hostLookups), link_(linkSpeed(role, "device-host")),
+        nvme_(linkSpeed(role, "host-nvme")), groups_(role) {}
 
   void run() {
     moved_ = moveBuffers(role_, space_, [&](plan::BufferOp buffer) { return isParameterAway(buffer, leastBytes_); });

@@ -70,7 +70,10 @@ private:
           return isLeft(command, buffer) || (isRounding(user) && isCalledOnce(command));
         }))
       roundedOnly_.insert(buffer);
-    return updated && findPlaces(buffer);
+    const bool leaves = updated && findPlaces(buffer);
+    if (!leaves)
+      roundedOnly_.erase(buffer);
+    return leaves;
   }
 
   /// Whether the host rounds a parameter that the device uses in no other way. By a routine that is called several

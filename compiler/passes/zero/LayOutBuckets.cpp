@@ -84,16 +84,20 @@ private:
     const bool trained = bool(gradients_->of(variable.getSymNameAttr()));
     auto workingType = variable->getAttrOfType<TypeAttr>(workingTypeAttribute);
     const Type working = workingType ? workingType.getValue() : Type();
+    if (working && ((stage.getInt() != 1 && stage.getInt() != 2) || !train::isNarrowFloat(working)))
+      return variable.emitOpError() << workingTypeAttribute << " is " << working
+                                    << "; it is a float of 16 bits, of a parameter under stage 1 or 2";
     if (!trained && stage.getInt() < 3 && !working)
-      return variable.emitOpError() << "has no gradient, and only stage 3 shares out parameters; leave " << name
-                                    << " out";
+      return variable.emitOpError() << "has no gradient, and only stage 3 and a " << workingTypeAttribute
+                                    << " share out parameters; leave " << name << " out";
     Plan &plan = plans[name];
     if (!plan.parameters.empty() &&
         (plan.stage != stage.getInt() || plan.trained != trained || plan.working != working ||
          plan.parameters.front().getTensorType().getElementType() != variable.getTensorType().getElementType())) {
       InFlightDiagnostic error = variable.emitOpError()
                                  << "shares bucket " << name
-                                 << " with a parameter of another stage or element type, or one without a gradient";
+                                 << " with a parameter of another stage, element or working type, or one without a "
+                                    "gradient";
       error.attachNote(plan.parameters.front().getLoc()) << "this one";
       return error;
     }

@@ -18,7 +18,7 @@ def PlanBuckets : DsPass<"ds-plan-buckets"> {
     `bucket-elements` are reached; a larger one has a bucket of its own. Stage 0 sums gradients, 1 also shares out the
     optimizer's state, 2 the gradients, 3 the parameters. For 1, `ds-zero-pipeline` asks for 2 where a step has one micro-batch.
     Where all uses of a parameter read its rounding to 16 bits, `dist.working_type` says so. Under stages 1 and 2 a rank then holds its slice
-    alone, and the rounding is what every rank has whole.
+    alone, and the rounding is what every rank has whole. Not so of what several pipeline stages read: each would gather it.
     Under stage 3 small parameters are treated by stage 2, so that they need no gather; their buckets are their own. Not so where so many ranks share them that padding would be more than
     one in 128 of what a rank holds. Frozen parameters lie in buckets where their slices are all that a rank holds. What a parameter says already stays.
 
@@ -35,6 +35,8 @@ def PlanBuckets : DsPass<"ds-plan-buckets"> {
            "stage 3: elements of a parameter that every rank keeps whole">,
     Option<"modelPersistenceThreshold", "model-persistence-threshold", "int64_t", "unlimited",
            "stage 3: elements of all those together">,
+    Option<"worksIn16Bits", "work-in-16-bits", "bool", "true",
+           "stages 1 and 2: ranks have slices of what is only used in 16 bits, and gather these">,
     Option<"forLaunches", "for-launches", "bool", "false", "one rank: buckets are for fewer launches, whatever the stage">];
 }
 

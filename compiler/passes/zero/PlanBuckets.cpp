@@ -6,7 +6,7 @@
 //    those that are only used in 16 bits, which ds-narrow-gathers gathers so.
 // 3. Under stage 3, small parameters are handled as under stage 2, unless padding would cost more than that saves.
 // 4. With for-launches, on one rank, nothing is shared out: one launch updates a bucket's parameters. Another rounds
-//    those that are only used in 16 bits, as ds-narrow-gathers does under stage 3.
+//    those that are only used in 16 bits, as ds-narrow-gathers does among several ranks.
 // Buckets in the order of the backward are those of DistributedDataParallel (Li et al., VLDB 2020); the stages, and
 // the threshold for small parameters, those of ZeRO in DeepSpeed (Rajbhandari et al., arXiv 1910.02054).
 //
@@ -104,11 +104,15 @@ private:
 
   /// The number of the set of stages that read a parameter; its bucket is theirs alone.
   int64_t stagesOf(StringAttr parameter) {
+    return stageSets_.try_emplace(readersOf(parameter), int64_t(stageSets_.size())).first->second;
+  }
+
+  SmallVector<int64_t> readersOf(StringAttr parameter) const {
     SmallVector<int64_t> stages;
     for (auto [stage, named] : llvm::enumerate(readers_))
       if (named.contains(parameter))
         stages.push_back(int64_t(stage));
-    return stageSets_.try_emplace(stages, int64_t(stageSets_.size())).first->second;
+    return stages;
   }
 
   /// In any phase: whoever reads a parameter holds its bucket.
@@ -167,7 +171,8 @@ private:
     persistent_ += small ? elements : 0;
     const Type usedAs = usedAs_.lookup(parameter.getSymNameAttr());
     const int64_t zeroStage = forLaunches ? (usedAs ? 3 : 1) : small && keepsSmallOnes_ ? 2 : stage;
-    const bool works = usedAs && !forLaunches && (stage == 1 || stage == 2); // in 16 bits, which are gathered
+    const bool works = worksIn16Bits && usedAs && !forLaunches && (stage == 1 || stage == 2) &&
+                       readersOf(parameter.getSymNameAttr()).size() == 1; // each would gather it
     if (!trained && ((zeroStage < 3 && !works) || forLaunches))
       return; // nothing of it is shared out
     const int64_t room = llvm::alignTo(elements, dist::BucketOp::block);

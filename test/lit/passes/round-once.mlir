@@ -61,7 +61,7 @@
 dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @p : tensor<64xf32> from #train.fill<0.0> {trainable}
 train.variable parameter @q : tensor<4096xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @g : tensor<64xf32>
+train.variable gradient @g of @p : tensor<64xf32>
 dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@q] at [0]
 dist.fragment @forward phase forward stage 0 {
   %p0 = train.read @p : tensor<64xf32>
