@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""What fits: bytes a parameter beside the papers' formulas, and the papers' largest models in the memory that they name.
+"""What fits: the largest models that papers name, in the memory that they name.
 
-    build/venv/bin/python bench/capacity.py [--bin build/dev/bin] [--part small|large|claims] [--update]
+    build/venv/bin/python bench/capacity.py [--bin build/dev/bin] [--update]
 
-The ladder is a GPT by ZeRO stage 0 to 3 on 4, 64 and 1,024 ranks, with 1 and 4 micro-batches, in bf16 and fp16, with and without state on the
-host: a small one that takes a minute, and one of 6.2B. The claims compile each model for a GPU with the memory of its source. Tables are
-printed, and with --update written into docs/capacity.md; exit code 1 where a claim does not fit or takes longer than it may. Nothing is
-measured on a GPU: all figures are those of plans, which `ds-run` allocates and counts exactly. Models are exported without weights, which
-takes minutes the first time.
+Each model is compiled for a GPU with the memory of its source. The table is printed, and with --update written into docs/capacity.md; exit
+code 1 where a claim does not fit or takes longer than it may. Nothing is measured on a GPU: all figures are those of plans, which `ds-run`
+allocates and counts exactly. Models are exported without weights, which takes minutes the first time.
 """
 
 import argparse
@@ -26,13 +24,15 @@ from rounds import ROOT
 
 WORK = ROOT / "build" / "bench"
 PAGE = ROOT / "docs" / "capacity.md"
-GIB, SECONDS_ALLOWED, WITHIN = 1 << 30, 15, 0.02
+GIB, SECONDS_ALLOWED = 1 << 30, 15
 UNLIMITED = 1 << 16  # GiB
 RESERVE = 1  # GiB of a GPU that its driver and libraries take
 HOST, FILES = {"device": "cpu"}, {"device": "nvme", "nvme_path": "/nvme"}
 AWAY = {"": {}, "optimizer": {"offload_optimizer": HOST}, "all": {"offload_optimizer": HOST, "offload_param": HOST},
         "files": {"offload_optimizer": FILES, "offload_param": FILES}}
-AWAY_TITLES = {"": "", "optimizer": "optimizer", "all": "optimizer, parameters", "files": "all, in files"}
+# What each layer keeps for its backward lies on the host, as in ZeRO-Infinity; gradients have 16 bits, as DeepSpeed's have.
+KEPT_AWAY = {"activation_checkpointing": {"cpu_checkpointing": True}}
+MORE = {"": {}, "activations; gradients in 16 bits": {**KEPT_AWAY, "data_types": {"grad_accum_dtype": "fp16"}}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +49,6 @@ def gpt(layers, width, heads, sequence=1024, **settings):
                  ("gpt2", "--size", "small", "--seq", sequence, *itertools.chain(*(("--set", f"{key}={size}") for key, size in sizes.items()))))
 
 
-SMALL = gpt(8, 1024, 16, 128, vocab_size=8192)
-LARGE = gpt(30, 4096, 32)
 LLAMA_7B = Model("Llama 7B", "llama-7b-2048", ("llama", "--size", "7b", "--seq", 2048))
 
 
@@ -59,12 +57,11 @@ class Layout:
     model: Model
     ranks: int
     stage: int  # of ZeRO
-    accumulation: int = 1  # micro-batches of a rank and step, each of one sample
-    precision: str = "fp16"
     away: str = ""  # a key of AWAY
+    more: str = ""  # of MORE, beside it
 
     def config(self):
-        return {"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": self.accumulation, self.precision: {"enabled": True},
+        return {"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1, "fp16": {"enabled": True}, **MORE[self.more],
                 "zero_optimization": {"stage": self.stage, **AWAY[self.away]}, "optimizer": {"type": "AdamW", "params": {"lr": 3e-4}},
                 "gradient_clipping": 1.0, "deepstatic": {"recompute": "full"}}
 
@@ -85,14 +82,13 @@ DEEPSPEED = "[DeepSpeed's memory estimate](https://deepspeed.readthedocs.io/en/l
 GPT_13B, GPT_1T = gpt(60, 4096, 32), gpt(128, 25600, 160)
 CLAIMS = (
     Claim("data parallel, 1.4B", ZERO, Layout(gpt(48, 1536, 16), 64, 0), 32, 96),
-    Claim("ZeRO-1, 6.2B on 64", ZERO, Layout(LARGE, 64, 1), 32, 96),
+    Claim("ZeRO-1, 6.2B on 64", ZERO, Layout(gpt(30, 4096, 32), 64, 1), 32, 96),
     Claim("ZeRO-2, 13B on 128", ZERO, Layout(GPT_13B, 128, 2), 32, 96),
-    Claim("ZeRO-3, 1T on 1,024", ZERO, Layout(GPT_1T, 1024, 3), 32, 96),
-    Claim("ZeRO-Offload, 13B on one", ZERO_OFFLOAD, Layout(GPT_13B, 1, 2, away="optimizer"), 32, 1536),
-    Claim("ZeRO-3 Offload, 40B on one", ZERO_3_OFFLOAD, Layout(gpt(50, 8192, 64), 1, 3, away="all"), 32, 1536),
-    Claim("ZeRO-3 Offload, 1T on 256", ZERO_3_OFFLOAD, Layout(GPT_1T, 256, 3, away="all"), 32, 96),
-    Claim("ZeRO-Infinity, 1T on 16, with NVMe", ZERO_INFINITY, Layout(GPT_1T, 16, 3, away="files"), 32, 96),
-    Claim("ZeRO-2 with the optimizer on the host, Llama 7B on 8", DEEPSPEED, Layout(LLAMA_7B, 8, 2, away="optimizer"), 24, 192),
+    Claim("ZeRO-Offload, 13B on one", ZERO_OFFLOAD, Layout(GPT_13B, 1, 2, "optimizer"), 32, 1536),
+    Claim("ZeRO-3 Offload, 40B on one", ZERO_3_OFFLOAD, Layout(gpt(50, 8192, 64), 1, 3, "all"), 32, 1536),
+    Claim("ZeRO-3 Offload, 1T on 256", ZERO_3_OFFLOAD, Layout(GPT_1T, 256, 3, "all", "activations; gradients in 16 bits"), 32, 96),
+    Claim("ZeRO-Infinity, 1T on 16, with NVMe", ZERO_INFINITY, Layout(GPT_1T, 16, 3, "files", "activations; gradients in 16 bits"), 32, 96),
+    Claim("ZeRO-2 with the optimizer on the host, Llama 7B on 8", DEEPSPEED, Layout(LLAMA_7B, 8, 2, "optimizer"), 24, 192),
 )
 
 
@@ -135,179 +131,57 @@ class Compiler:
             raise ended.failed
         return ended.seconds, ended.failed and ended.failed.log
 
-    def figures(self, layout):
+    def report(self):
         """Of the plan that was compiled last."""
-        ended = rounds.run([[self.tool, "report", self.plan, "--format", "json"]], self.timeout).require()
-        return Figures(layout, json.loads(ended.outputs[0]))
-
-
-class Figures:
-    """What a report says of rank 0: bytes a parameter, and GiB."""
-
-    def __init__(self, layout, report):
-        self.layout, self.rank = layout, report["ranks_detail"][0]
-        self.parameters = sum(math.prod(one["shape"]) for one in report["parameters"] if one["trainable"])
-
-    def arena(self, space="device"):
-        """GiB."""
-        return self.rank["memory"][space]["arena_bytes"] / GIB
-
-    def at_peak(self, *categories):
-        return sum(self.rank["memory"]["device"][one] for one in categories) / self.parameters
-
-    def state(self):
-        return self.at_peak("weights", "gradients", "optimizer", "bucket_padding")
-
-    def wire(self, *kinds):
-        """As if all ranks but none had to send: bytes times N / (N - 1)."""
-        ranks = self.layout.ranks
-        return sum(self.rank["wire_bytes_per_step"][kind] for kind in kinds) / self.parameters * ranks / (ranks - 1)
-
-    def moved(self, way):
-        """For the parameters that are a rank's to update."""
-        share = self.layout.ranks if self.layout.stage else 1
-        return self.rank.get("transfer_bytes_per_step", {}).get(way, 0) / self.parameters * share
-
-
-def state_formula(layout):
-    """Bytes a parameter of the device: 16-bit copy, gradient, and 12 of master and moments."""
-    n = layout.ranks
-    if layout.away:
-        return 0 if layout.away == "all" else 2 / n if layout.stage == 3 else 2
-    whole = (16, 2 + (4 if layout.accumulation > 1 else 0), 2, 0)[layout.stage]
-    return whole + (0, 12 if layout.accumulation > 1 else 16, 16, 16)[layout.stage] / n
-
-
-def gather_formula(layout):
-    """Stage 3: before the forward and before the backward of each micro-batch."""
-    return (0, 2, 2, 4 * layout.accumulation)[layout.stage]
-
-
-def reduction_formula(layout):
-    """Stage 0: an all_reduce sends both ways."""
-    return (8, 4, 4 * layout.accumulation, 4 * layout.accumulation)[layout.stage]
-
-
-def out_formula(layout):
-    """Gradients of each micro-batch."""
-    return 4 * layout.accumulation
-
-
-def back_formula(layout):
-    """16-bit parameters: once a step, or before each forward and backward."""
-    return 4 * layout.accumulation if layout.away == "all" else 2
-
-
-# title, figure, its formula, which layouts have it
-TABLES = (
-    ("State on the device, bytes a parameter", Figures.state, state_formula, lambda layout: True),
-    ("Gathered, bytes a parameter and step", lambda one: one.wire("all_gather"), gather_formula, lambda layout: not layout.away and layout.stage),
-    ("Reduced, bytes a parameter and step", lambda one: one.wire("reduce_scatter", "all_reduce"), reduction_formula, lambda layout: not layout.away),
-    ("Copied to the host, bytes and step, for each parameter of a rank", lambda one: one.moved("out"), out_formula, lambda layout: layout.away),
-    ("Copied from the host, bytes and step, for each parameter of a rank", lambda one: one.moved("back"), back_formula, lambda layout: layout.away),
-)
-
-
-def ladder(model):
-    """Rows of layouts, alike but for ranks and precision."""
-    for away in ("", "optimizer", "all"):
-        for stage, accumulation in itertools.product(range(3 if away == "all" else 0, 4), (1, 4)):
-            yield [[Layout(model, ranks, stage, accumulation, precision, away) for precision in ("bf16", "fp16")] for ranks in (4, 64, 1024)]
-
-
-def measure(compiler, layout):
-    compiler.compile(layout)
-    print(f"ZeRO-{layout.stage}, {layout.ranks} ranks, {layout.accumulation} micro-batches, {layout.precision}, {layout.away or 'all on the device'}",
-          file=sys.stderr, flush=True)
-    return compiler.figures(layout)
-
-
-def cell(figure, formula, of_precisions):
-    """What was planned, once where both precisions agree, and in brackets what the formula says; bold where they are not within 2 %."""
-    planned = [figure(one) for one in of_precisions]
-    text = " and ".join(dict.fromkeys(f"{one:.3g}" for one in planned))
-    expected = formula(of_precisions[0].layout)
-    if any(abs(one - expected) > max(WITHIN * expected, 0.001) for one in planned):
-        text = f"**{text}**"
-    return f"{text} ({expected:.3g})"
-
-
-def ladder_tables(compiler, model):
-    """Text of the tables of a model, with the sizes of what is beside the state at the peak, on 64 ranks."""
-    rows = [[[measure(compiler, layout) for layout in of_precisions] for of_precisions in row] for row in ladder(model)]
-    lines = [f"{model.title}, {rows[0][0][0].parameters / 1e9:.3g}B parameters."]
-    for title, figure, formula, has in TABLES:
-        lines += ["", f"{title}:", "", "| ZeRO | micro-batches | on the host | 4 ranks | 64 | 1,024 |", "|---|---|---|---|---|---|"]
-        lines += [line([cell(figure, formula, of_precisions) for of_precisions in row], row[0][0].layout) for row in rows if has(row[0][0].layout)]
-    lines += ["", "Beside the state at the peak on 64 ranks, MiB:", "",
-              "| ZeRO | micro-batches | on the host | gathered and reduced | activations, workspace | arena |", "|---|---|---|---|---|---|"]
-    for row in rows:
-        one = row[1][0]
-        beside = [one.at_peak(*kinds) * one.parameters / (1 << 20) for kinds in (["communication"], ["activations", "workspace", "inputs"])]
-        lines.append(line([f"{size:,.0f}" for size in (*beside, one.arena() * 1024)], one.layout))
-    return "\n".join(lines) + "\n"
-
-
-def line(cells, layout):
-    return f"| {' | '.join([str(layout.stage), str(layout.accumulation), AWAY_TITLES[layout.away], *cells])} |"
+        return json.loads(rounds.run([[self.tool, "report", self.plan, "--format", "json"]], self.timeout).require().outputs[0])
 
 
 def judge(compiler, claim):
-    """(row of the table, whether it holds)."""
+    """(row of the table, whether it fits, seconds to compile)."""
     seconds, refused = compiler.compile(claim.layout, claim.device, claim.host)
     if refused:
         compiler.compile(claim.layout)
-    figures = compiler.figures(claim.layout)
-    arenas = [f"{figures.arena(space):,.1f}" for space in ("device", "host", "nvme")]
-    row = [claim.what, f"{figures.parameters / 1e9:,.1f}B", claim.source, f"{claim.device:g}", f"{claim.host:,g}", *arenas, "no" if refused else "yes",
-           f"{seconds:.1f}"]
-    return f"| {' | '.join(row)} |", not refused and seconds <= SECONDS_ALLOWED
+    report = compiler.report()
+    parameters = sum(math.prod(one["shape"]) for one in report["parameters"] if one["trainable"])
+    memory = report["ranks_detail"][0]["memory"]
+    arenas = [f"{memory[space]['arena_bytes'] / GIB:,.1f}" for space in ("device", "host", "nvme")]
+    row = [claim.what, f"{parameters / 1e9:,.1f}B", claim.source, claim.layout.more, f"{claim.device:g}", f"{claim.host:,g}", *arenas,
+           "no" if refused else "yes"]
+    return f"| {' | '.join(row)} |", not refused, seconds
 
 
 def claims_table(compiler, claims=CLAIMS):
-    """(text of the table, whether all hold); seconds are its last column."""
-    lines = ["| claim | parameters | source | GPU, GiB | host for each, GiB | arena, GiB | host | files | fits | seconds to compile |",
-             "|---|---:|---|---:|---:|---:|---:|---:|---|---:|"]
+    """(text of the table, whether all hold); how long a plan took is said while it is made."""
+    lines = ["| claim | parameters | source | also | GPU, GiB | host for each, GiB | arena, GiB | host | files | fits |",
+             "|---|---:|---|---|---:|---:|---:|---:|---:|---|"]
     hold = True
     for claim in claims:
-        row, holds = judge(compiler, claim)
-        print(row, file=sys.stderr, flush=True)
+        row, fits, seconds = judge(compiler, claim)
+        print(f"{claim.what}: {seconds:.1f} s", file=sys.stderr, flush=True)
         lines.append(row)
-        hold &= holds
+        hold &= fits and seconds <= SECONDS_ALLOWED
     return "\n".join(lines) + "\n", hold
 
 
-def section(part):
-    """Where a part stands in the page."""
-    return re.compile(rf"(?<=<!-- {part} -->\n).*?(?=<!-- end of {part} -->)", re.S)
-
-
-def update(part, text):
-    PAGE.write_text(section(part).sub(lambda _: text, PAGE.read_text(), count=1))
+TABLE = re.compile(r"(?<=<!-- claims -->\n).*?(?=<!-- end of claims -->)", re.S)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     build = os.environ.get("DS_BUILD_DIR")
     parser.add_argument("--bin", type=Path, default=Path(build) / "bin" if build else rounds.BIN, help="folder of ds-opt (%(default)s)")
-    parser.add_argument("--part", choices=("small", "large", "claims"), action="append", help="of the tables; repeatable (default: all)")
-    parser.add_argument("--update", action="store_true", help="write the tables into docs/capacity.md")
+    parser.add_argument("--update", action="store_true", help="write the table into docs/capacity.md")
     rounds.add_timeout(parser)
     args = parser.parse_args()
     if args.bin == rounds.BIN:
         rounds.require_tools("ds-opt")
-    compiler, hold = Compiler(args.bin, args.timeout), True
     try:
-        for part in args.part or ("small", "large", "claims"):
-            if part == "claims":
-                text, hold = claims_table(compiler)
-            else:
-                text = ladder_tables(compiler, SMALL if part == "small" else LARGE)
-            print(text, flush=True)
-            if args.update:
-                update(part, text)
+        text, hold = claims_table(Compiler(args.bin, args.timeout))
     except rounds.Failed as why:
         sys.exit(f"error: {why}\n{why.log}")
+    print(text)
+    if args.update:
+        PAGE.write_text(TABLE.sub(lambda _: text, PAGE.read_text(), count=1))
     sys.exit(0 if hold else 1)
 
 
