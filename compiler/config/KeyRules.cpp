@@ -62,7 +62,7 @@ constexpr KeyRule rules[] = {
     {"bf16.enabled", Honoured, "", ""},
     {"bf16.bf16_master_weights_and_grads", DefaultOnly, masters, ""},
     {"bf16.bf16_optimizer_states", DefaultOnly, "moments are float32", ""},
-    {"bf16.check_grad_overflow", Subsumed, "no step is left out: gradients are summed in float32", ""},
+    {"bf16.check_grad_overflow", Subsumed, "no step is left out: bfloat16 has the range of float32", ""},
     {"bf16.immediate_grad_update", Subsumed, "a gradient is added to its sum when it is computed", ""},
     {"communication_data_type", Honoured, "", ""},
     {"comms_logger.debug", Subsumed, "ds-run --trace has every call with its op", ""},

@@ -159,7 +159,7 @@ std::string holdAdvice(const Plan &plan) {
   }
   return "zero_optimization.stage 1 holds gradients whole and reduces them once a step: it needs " + bytesText(more) +
          " more, for which there is room, and sends " + bytesText(sent / microbatches) + " of them instead of " +
-         bytesText(sent);
+         bytesText(sent) + ", added in another order";
 }
 
 /// Of one rank, alone.

@@ -19,7 +19,7 @@ std::unique_ptr<Kernel> makeBf16Matmul(const Invocation &, const BuildOptions &)
 
 namespace {
 
-/// The kernel for floats of 16 bits that goes with one for float32, where that knows nothing of them.
+/// The kernel for floats of 16 bits that goes with one for float32, which may be that one.
 template <Factory wide> constexpr Factory narrowKernel = nullptr;
 template <> constexpr Factory narrowKernel<makeMatmul> = makeBf16Matmul;
 template <> constexpr Factory narrowKernel<makeLayerNorm> = makeLayerNorm; // these know where they round
