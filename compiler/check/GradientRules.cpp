@@ -195,6 +195,7 @@ void requireGradient(RankMemory &memory, const std::vector<Contents> &read, std:
   };
   if (!members.empty())
     requireShared(Row::gradient);
+  requireSumType(memory, gradient, read[Row::gradient], index);
   std::map<uint32_t, Meaning::Update> updates; // by variable
   for (const Member &member : members) {
     const auto [known, isNew] = updates.try_emplace(member.variable);
@@ -225,7 +226,16 @@ void requireGradient(RankMemory &memory, const std::vector<Contents> &read, std:
     requireNoMore(memory, operands[int(i)], read[i], members);
 }
 
+void requireSumType(const RankMemory &memory, const proto::Operand &operand, const Contents &sums, size_t index) {
+  for (const OperandSegment &segment : sums.segments)
+    if (const proto::DType dtype = memory.values().type(segment.value).dtype;
+        dtype != proto::DTYPE_UNSPECIFIED && dtype != operand.dtype())
+      memory.refuse("meaning", index,
+                    "it sums " + memory.values().name(segment.value) + " as elements of another type");
+}
+
 void requireSummed(const RankMemory &memory, const Contents &gradient, size_t index) {
+  requireSumType(memory, memory.instance(index).command->kernel().operands(0), gradient, index);
   for (const OperandSegment &segment : gradient.segments) {
     for (const Contribution &one : segment.contributions)
       if (!one.summed.includes(plan::batchAxes(memory.plan())))
