@@ -195,7 +195,6 @@ void requireGradient(RankMemory &memory, const std::vector<Contents> &read, std:
   };
   if (!members.empty())
     requireShared(Row::gradient);
-  requireSumType(memory, gradient, read[Row::gradient], index);
   std::map<uint32_t, Meaning::Update> updates; // by variable
   for (const Member &member : members) {
     const auto [known, isNew] = updates.try_emplace(member.variable);
@@ -222,6 +221,7 @@ void requireGradient(RankMemory &memory, const std::vector<Contents> &read, std:
       requireOneSum(memory, segment, member.variable, index);
     }
   }
+  requireSumType(memory, gradient, read[Row::gradient], index);
   for (size_t i = Row::state; i < size_t(operands.size()); ++i)
     requireNoMore(memory, operands[int(i)], read[i], members);
 }
@@ -231,7 +231,7 @@ void requireSumType(const RankMemory &memory, const proto::Operand &operand, con
     if (const proto::DType dtype = memory.values().type(segment.value).dtype;
         dtype != proto::DTYPE_UNSPECIFIED && dtype != operand.dtype())
       memory.refuse("meaning", index,
-                    "it sums " + memory.values().name(segment.value) + " as elements of another type");
+                    "it takes " + memory.values().name(segment.value) + " as elements of another type");
 }
 
 void requireSummed(const RankMemory &memory, const Contents &gradient, size_t index) {

@@ -163,7 +163,7 @@ private:
 };
 
 using Plan = SixteenBits;
-constexpr const char *asAnother = "it sums w::gradient as elements of another type";
+constexpr const char *asAnother = "it takes w::gradient as elements of another type";
 
 TEST(Sums, AcceptsPlansThatAreRight) {
   EXPECT_EQ(Plan().verdict(), "proven");
