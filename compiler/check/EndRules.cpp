@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace ds::check {
@@ -46,8 +47,13 @@ std::string wrongIn(const RankMemory &memory, const Piece &piece, const Content 
     if (const std::string why = whyNotPending(memory, held, piece.variable, piece.byte); !why.empty())
       return ", which the next step's update reads, " + why;
   const bool isCarried = change.how == StateChanges::Carried;
-  const uint64_t left = content.generation + (isCarried ? 0 : 1); // micro-batches whose value may lie there
-  const bool isLasts = isCarried || (change.how == StateChanges::Stored && memory.isOfMicrobatch(held));
+  const bool isLasts =
+      isCarried || (change.how == StateChanges::Stored && memory.context.changes.isOfMicrobatch(held.value));
+  const std::optional<uint64_t> of = RankMemory::microbatchOf(held, content.generation);
+  if (isLasts && !of)
+    return "holds of " + name + " a sum of several micro-batches or ranks, not what the last micro-batch makes of it";
+  const uint64_t left =
+      of.value_or(content.generation) + (isCarried ? 0 : 1); // micro-batches whose value may lie there
   if (isLasts && left != microbatchesOf(plan, memory.context.program.name()))
     return "holds of " + name + " what " +
            (left == 0 ? "was there before the step" : "micro-batch " + std::to_string(left - 1) + " left") +

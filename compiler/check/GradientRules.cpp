@@ -221,11 +221,21 @@ void requireGradient(RankMemory &memory, const std::vector<Contents> &read, std:
       requireOneSum(memory, segment, member.variable, index);
     }
   }
+  requireSumType(memory, gradient, read[Row::gradient], index);
   for (size_t i = Row::state; i < size_t(operands.size()); ++i)
     requireNoMore(memory, operands[int(i)], read[i], members);
 }
 
+void requireSumType(const RankMemory &memory, const proto::Operand &operand, const Contents &sums, size_t index) {
+  for (const OperandSegment &segment : sums.segments)
+    if (const proto::DType dtype = memory.values().type(segment.value).dtype;
+        dtype != proto::DTYPE_UNSPECIFIED && dtype != operand.dtype())
+      memory.refuse("meaning", index,
+                    "it takes " + memory.values().name(segment.value) + " as elements of another type");
+}
+
 void requireSummed(const RankMemory &memory, const Contents &gradient, size_t index) {
+  requireSumType(memory, memory.instance(index).command->kernel().operands(0), gradient, index);
   for (const OperandSegment &segment : gradient.segments) {
     for (const Contribution &one : segment.contributions)
       if (!one.summed.includes(plan::batchAxes(memory.plan())))

@@ -18,7 +18,11 @@ namespace ds::check {
 void requireGradient(RankMemory &memory, const std::vector<Contents> &read, std::span<const uint32_t> values,
                      size_t index);
 
-/// Refuses ("coverage") squares of a gradient that is of this rank alone, or not the whole one.
+/// Refuses ("meaning") to take what an operand holds as elements of another type than they are.
+void requireSumType(const RankMemory &memory, const proto::Operand &operand, const Contents &sums, size_t index);
+
+/// Refuses ("coverage", "meaning") squares of a gradient that is of this rank alone, not the whole one, or of another
+/// type.
 void requireSummed(const RankMemory &memory, const Contents &gradient, size_t index);
 
 /// Why bytes of a pending variable, from its byte `byte` on, are not this step's whole gradient when the step has

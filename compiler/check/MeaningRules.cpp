@@ -24,10 +24,33 @@ void requireSumSoFar(RankMemory &memory, const proto::CollectivePart &part, uint
     throw Mismatch{"it adds to " + values.name(before) + ", not to " + values.name(values.variable(variable))};
 }
 
+/// Whether a command is of the update, which reads stored gradients that were summed over the ranks.
+bool isOfUpdate(const proto::Plan &plan, const proto::Command &command) {
+  return std::ranges::any_of(command.reference(), [&](uint32_t reference) {
+    return plan.reference().ops(int(reference)).function() == "update";
+  });
+}
+
+/// The value that bytes hold for a command: among sums of gradients it is that of the command's micro-batch alone, not
+/// added to another's or to another rank's.
+uint32_t ownValue(const RankMemory &memory, uint32_t value, const Contents &contents, const Instance &instance) {
+  if (!memory.context.changes.isOfMicrobatch(value))
+    return value;
+  const uint64_t microbatch = instance.microbatch;
+  const bool maySum = isOfUpdate(memory.plan(), *instance.command);
+  const auto isOwn = [&](const OperandSegment &segment) {
+    return maySum ? std::ranges::all_of(segment.contributions,
+                                        [&](const Contribution &one) { return one.microbatch == microbatch; })
+                  : RankMemory::microbatchOf(segment, microbatch) == microbatch;
+  };
+  return std::ranges::all_of(contents.segments, isOwn) ? value : uint32_t(Values::other);
+}
+
 /// A collective that is said to accumulate is a sum over all ranks that have micro-batches.
-void requireSum(RankMemory &memory, const proto::Command &command, std::span<const uint32_t> held,
-                uint64_t microbatch) {
+void requireSum(RankMemory &memory, const Instance &instance, std::span<const uint32_t> held) {
   const proto::Plan &plan = memory.plan();
+  const proto::Command &command = *instance.command;
+  const uint64_t microbatch = instance.microbatch;
   const proto::CollectiveCommand &collective = command.collective();
   for (uint32_t reference : command.reference()) {
     const proto::ReferenceOp &op = plan.reference().ops(int(reference));
@@ -44,21 +67,14 @@ void requireSum(RankMemory &memory, const proto::Command &command, std::span<con
     if (plan.variables(int(op.variables(0))).kind() == proto::Variable::GRADIENT)
       continue;
     const auto part = std::ranges::find_if(collective.parts(), [&](const proto::CollectivePart &one) {
-      return mayBe(memory.valueIn(one.source(), microbatch), added);
+      const Contents source = memory.contentsOf(one.source(), microbatch);
+      return mayBe(ownValue(memory, memory.valueIn(one.source(), source), source, instance), added);
     });
     if (part == collective.parts().end())
       throw Mismatch{"it sums " + memory.values().name(held[0]) + ", but " + op.op() + " adds " +
                      memory.values().name(added)};
     requireSumSoFar(memory, *part, op.variables(0), microbatch);
   }
-}
-
-/// Elements are summed as what they are.
-void requireSumType(RankMemory &memory, const proto::Operand &source, uint64_t microbatch) {
-  for (const OperandSegment &segment : memory.contentsOf(source, microbatch).segments)
-    if (const proto::DType dtype = memory.values().type(segment.value).dtype;
-        dtype != proto::DTYPE_UNSPECIFIED && dtype != source.dtype())
-      throw Mismatch{"it sums " + memory.values().name(segment.value) + " as elements of another type"};
 }
 
 void requireCommand(RankMemory &memory, const std::vector<Contents> &read, std::span<const uint32_t> held,
@@ -72,10 +88,10 @@ void requireCommand(RankMemory &memory, const std::vector<Contents> &read, std::
   if (command.has_kernel() && command.kernel().kernel() == kernels::kernel<"global_norm">.name)
     requireNorm(memory, command, held, instance.microbatch);
   if (command.has_collective())
-    requireSum(memory, command, held, instance.microbatch);
+    requireSum(memory, instance, held);
   if (command.has_collective() && sums(command.collective()))
     for (const proto::CollectivePart &part : command.collective().parts())
-      requireSumType(memory, part.source(), instance.microbatch);
+      requireSumType(memory, part.source(), memory.contentsOf(part.source(), instance.microbatch), index);
 }
 
 /// What an operand of a kernel holds: a value whole, of its own element type, or parts of values.
@@ -87,15 +103,10 @@ uint32_t wholeValue(const RankMemory &memory, const proto::Operand &operand, uin
   return held;
 }
 
-/// What a kernel finds in an operand as a value. A sum of another micro-batch's gradient is none of this one's.
+/// What a kernel finds in an operand as a value.
 uint32_t valueFor(const RankMemory &memory, const proto::Operand &operand, const Contents &contents,
-                  uint64_t microbatch) {
-  const uint32_t value = wholeValue(memory, operand, memory.valueIn(operand, contents));
-  const auto isOfAnother = [&](const Contribution &one) { return one.microbatch != microbatch; };
-  for (const OperandSegment &segment : contents.segments)
-    if (memory.context.changes.isOfMicrobatch(value) && std::ranges::any_of(segment.contributions, isOfAnother))
-      return Values::other;
-  return value;
+                  const Instance &instance) {
+  return ownValue(memory, wholeValue(memory, operand, memory.valueIn(operand, contents)), contents, instance);
 }
 
 /// In a closed world a kernel reads nothing of which nothing is known. Optimizers ask byte by byte.
@@ -120,7 +131,7 @@ std::vector<Meaning::Result> requireMeaning(RankMemory &memory, const std::vecto
     if (!effects[e].reads)
       held.push_back(Values::unknown);
     else
-      held.push_back(command.has_kernel() ? valueFor(memory, operand, read[e], instance.microbatch)
+      held.push_back(command.has_kernel() ? valueFor(memory, operand, read[e], instance)
                                           : memory.valueIn(operand, read[e]));
   }
   try {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -76,9 +77,12 @@ void requireMetric(RankMemory &memory, const proto::Metric &metric) {
     const Content &content = segment.content;
     if (content.kind == Content::Undefined || content.buffer != metric.source().buffer())
       throw Refusal{"value", what + ", which does not hold it at the end"};
-    if (memory.isOfMicrobatch(content) && content.generation != last)
-      throw Refusal{"value", what + ", which holds that of micro-batch " + std::to_string(content.generation) +
-                                 ", not of the last one, " + std::to_string(last)};
+    const std::optional<uint64_t> of = RankMemory::microbatchOf(content, content.generation);
+    if (memory.context.changes.isOfMicrobatch(value) && of != last)
+      throw Refusal{"value",
+                    what + ", which holds " +
+                        (of ? "that of micro-batch " + std::to_string(*of) : "that of several micro-batches or ranks") +
+                        ", not of the last one, " + std::to_string(last)};
   });
 }
 

@@ -105,6 +105,14 @@ public:
   }
   /// Whether each micro-batch has its own of this. A sum of gradients says itself of which micro-batches it is.
   bool isOfMicrobatch(const Known &known) const;
+  /// The micro-batch that bytes written for micro-batch `written` are of. What lies among sums of gradients says it
+  /// itself. Nothing: they are the sum of several, or over ranks.
+  static std::optional<uint64_t> microbatchOf(const Known &known, uint64_t written) {
+    if (known.contributions.empty())
+      return written;
+    const Contribution &one = known.contributions.front();
+    return known.contributions.size() == 1 && one.summed.empty() ? std::optional(one.microbatch) : std::nullopt;
+  }
   /// Whether a buffer that holds it has one for each micro-batch or call.
   bool isBound(const proto::Buffer &buffer, const Known &known) const {
     return buffer.scope() == proto::Buffer::SLOT || buffer.scope() == proto::Buffer::CALL || isOfMicrobatch(known);

@@ -1,7 +1,9 @@
 //===- WrittenValues.cpp - what lies in the operands that a command writes --===//
 #include "compiler/check/WrittenValues.h"
 
+#include "compiler/check/GradientRules.h"
 #include "compiler/check/NormRules.h"
+#include "kernels/ElementwiseProgram.h"
 #include "kernels/KernelRows.h"
 #include "runtime/plan/world/Mesh.h"
 
@@ -152,6 +154,18 @@ bool areAligned(const RankMemory &memory, const Contents &a, const Contents &b) 
   return are;
 }
 
+/// What two sums are together: of a variable's the variable again, whose contributions tell what it is the sum of.
+uint32_t valueOfSum(Values &values, uint32_t a, uint32_t b) {
+  uint32_t whole = a;
+  while (const Values::Placed *placed = values.placedIn(whole))
+    whole = placed->whole;
+  if (a == b && values.heldIn(values.unconverted(whole)))
+    return a;
+  const uint32_t sums[] = {a, b};
+  return values.apply(int64_t(kernels::ElementwiseOp::Add), values.type(a).dtype, sums,
+                      values.type(a).elements.value_or(0));
+}
+
 /// A sum of gradients again, rounded or not, or the sum of two, if a kernel makes that. Roles that share a parameter
 /// add up what each has summed; their sums are of the same elements, micro-batch by micro-batch. That together they are
 /// the gradient is the optimizer's to ask.
@@ -169,6 +183,8 @@ std::optional<Contents> copyOrSumOfSums(RankMemory &memory, const std::vector<Co
     return std::nullopt;
   if (operands == 1)
     return rounds ? converted(memory, kernel, read[0]) : read[0];
+  for (int i = 0; i < operands; ++i)
+    requireSumType(memory, kernel.operands(i), read[size_t(i)], index);
   if (!areAligned(memory, read[0], read[1]))
     memory.refuse("coverage", index, "adds sums of other elements of a gradient to each other");
   return sumOf(memory, read[0], read[1]);
@@ -181,10 +197,10 @@ Contents contributedTo(const RankMemory &memory, const proto::Operand &target, c
   const uint64_t microbatch = memory.instance(index).microbatch;
   const Range range = memory.rangeOf(target, microbatch);
   Contents contents{{{0, byteCount(target)}}};
-  for (size_t e = 0; e < effects.size(); ++e)
+  const bool adds = result.added != Values::unknown, mayAdd = adds || result.value <= Values::other;
+  for (size_t e = 0; e < effects.size() && mayAdd; ++e)
     if (effects[e].reads && memory.rangeOf(*effects[e].operand, microbatch) == range)
       contents = read[e];
-  const bool adds = result.added != Values::unknown;
   for (OperandSegment &segment : contents.segments) {
     OperandSegment added(segment.begin, segment.end,
                          {{{microbatch, {}, adds ? result.added : result.value}}, result.value, segment.begin});
@@ -262,7 +278,9 @@ std::optional<Contents> sumOf(const RankMemory &memory, const Contents &a, const
     const plan::AxisSet varies = x.varies | y.varies;
     if (!isAddedTo(memory, one, rest))
       return append(sum.segments, {begin, end, {.value = Values::other, .varies = varies}});
-    OperandSegment both(begin, end, {y.contributions, one.value, one.valueByte + begin - one.begin, varies});
+    const bool areSums = !x.contributions.empty() && !y.contributions.empty();
+    const uint32_t value = areSums ? valueOfSum(memory.values(), x.value, y.value) : one.value;
+    OperandSegment both(begin, end, {y.contributions, value, one.valueByte + begin - one.begin, varies});
     for (const Contribution &added : x.contributions)
       add(both.contributions, added);
     append(sum.segments, std::move(both));

@@ -78,7 +78,6 @@ constexpr Row rows[] = {
      "cuBLASLt checks an algorithm before it runs it; ds-run --tune takes only ones with the same bits"},
     {"KernelCommand.code", Trusted, "the checker runs it on drawn numbers and compares every element that it writes"},
     {"Arena.peak_live_bytes", ForPeople, "what reports print beside the arena's size"},
-    {"Buffer.category", ForPeople, "how reports sort bytes"},
     {"Buffer.name", ForPeople, "what errors call it"},
     {"Role.name", ForPeople, "what errors call it"},
     {"Queue.name", ForPeople, "what errors call it"},

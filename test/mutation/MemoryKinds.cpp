@@ -197,17 +197,32 @@ std::string otherBuffer(proto::Plan &plan, Random &random) {
   return text;
 }
 
+/// A type whose elements have as many bytes; itself where none is exchanged for it.
+proto::DType exchanged(proto::DType dtype) {
+  switch (dtype) {
+  case proto::DTYPE_F32:
+    return proto::DTYPE_I32;
+  case proto::DTYPE_BF16:
+    return proto::DTYPE_F16;
+  case proto::DTYPE_F16:
+    return proto::DTYPE_BF16;
+  default:
+    return dtype;
+  }
+}
+
 std::string wrongDtype(proto::Plan &plan, Random &random) {
   std::vector<proto::Operand *> operands;
   for (const Place &place : find(plan, [](const proto::Command &command) { return command.has_kernel(); }))
     for (proto::Operand *operand : operandsOf(at(plan, place)))
-      if (operand->dtype() == proto::DTYPE_F32 && bytesOf(*operand) > 0)
+      if (exchanged(operand->dtype()) != operand->dtype() && bytesOf(*operand) > 0)
         operands.push_back(operand);
   const auto operand = random.pick(operands);
   if (!operand)
     return "";
-  (*operand)->set_dtype(proto::DTYPE_I32);
-  return "an operand in " + nameOf(plan.roles(0).buffers(int((*operand)->buffer()))) + " is of type int32";
+  (*operand)->set_dtype(exchanged((*operand)->dtype()));
+  return "an operand in " + nameOf(plan.roles(0).buffers(int((*operand)->buffer()))) + " is of type " +
+         proto::DType_Name((*operand)->dtype());
 }
 
 std::string wrongAccess(proto::Plan &plan, Random &random) {

@@ -204,6 +204,22 @@ TEST(Microbatch, RefusesAMetricThatIsNotTheLasts) {
                                 " (loss), which holds that of micro-batch 0, not of the last one, 1");
 }
 
+/// Whatever sort of buffer it lies in.
+TEST(Microbatch, RefusesWhatIsNotTheLastsAmongGradients) {
+  for (const bool isKept : {false, true}) {
+    TwoMicrobatches plan;
+    plan.b.role().mutable_buffers(int(plan.loss.buffer))->set_category(proto::Buffer::GRADIENTS);
+    if (isKept)
+      plan.keepLoss();
+    EXPECT_EQ(plan.verdict(), "proven");
+    plan.turn(TwoMicrobatches::report);
+    EXPECT_NE(plan.verdict().find(isKept ? "holds of kept what micro-batch 0 left"
+                                         : "which holds that of micro-batch 0, not of the last one, 1"),
+              std::string::npos)
+        << plan.verdict();
+  }
+}
+
 TEST(Microbatch, RefusesToLeaveWhatIsNotTheLasts) {
   TwoMicrobatches plan;
   plan.keepLoss();
