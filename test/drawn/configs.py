@@ -26,7 +26,7 @@ SCHEDULERS = {
 OPTIONAL = [f"ds-{name}" for name in (
     "fold-transposes", "fuse-bias", "regroup-attention", "fold-head-transposes", "pack-heads", "regroup-rms-norm", "concat-pads",
     "elide-accumulation", "repeat-elementwise", "fuse-elementwise", "elide-copies", "reuse-dying-operands", "order-for-memory", "peel-backward",
-    "advance-updates", "split-updates", "read-ahead", "elide-pending-copies", "elide-redundant-gathers", "keep-parameters-gathered",
+    "advance-updates", "split-updates", "read-ahead", "elide-pending-copies", "round-once", "elide-redundant-gathers", "keep-parameters-gathered",
     "advance-reductions", "combine-collectives", "hoist-gathers", "narrow-gathers", "split-async-collectives", "pad-vocabulary",
     "regroup-gelu", "fuse-gelu", "fuse-bias-gradients", "fuse-residual-gradients", "fuse-loss-gradient", "fuse-residual-sums", "choose-captured-programs", "compile-elementwise")]
 # A machine of slow links without latency, on which small models have pieces, and reads that come early.
