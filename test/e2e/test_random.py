@@ -293,7 +293,7 @@ WHOLE = {"ranks": 1, "microbatches": 4}
 CUTS = {"data 4": {"ranks": 4}, "zero 1": {"ranks": 4, "stage": 1}, "zero 2": {"ranks": 2, "microbatches": 2, "stage": 2},
         "zero 3": {"ranks": 2, "microbatches": 2, "stage": 3}, "stages 2": {"ranks": 2, "microbatches": 4, "stages": 2},
         "stages 2, zb-h1": {"ranks": 2, "microbatches": 4, "stages": 2, "schedule": "zb-h1"},
-        "stages 2, zero 2": {"ranks": 4, "microbatches": 2, "stages": 2, "stage": 2}, "recompute": {**WHOLE, "recompute": "full"},
+        "stages 2, zero 2": {"ranks": 4, "microbatches": 2, "stages": 2, "stage": 2}, "recompute": {**WHOLE, "recompute": {".*": "recompute"}},
         "stages 2, recompute": {"ranks": 2, "microbatches": 4, "stages": 2, "recompute": "full"}}
 
 

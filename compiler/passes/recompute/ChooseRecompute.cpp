@@ -86,8 +86,6 @@ private:
     if (problem.check() || problem.units.empty())
       return {};
     std::vector<int64_t> begins = scheduling::layerBeginsOfModel(problem);
-    if (begins.size() < 3) // of no layers that are alike: wherever few bytes cross
-      begins = scheduling::layerBegins(problem);
     begins.push_back(int64_t(chain.units.size()));
     std::vector<Layer> layers;
     for (size_t i = 0; i + 1 < begins.size(); ++i)
