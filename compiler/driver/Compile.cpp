@@ -286,6 +286,7 @@ static Program importProgram(const CompileRequest &request, const std::string &c
   return {std::move(config), std::move(options), std::move(module)};
 }
 
+/// Returns whether the configuration itself names something that lies elsewhere.
 static bool leavesSomething(const OffloadOptions &offload) {
   return !offload.activations.empty() || !offload.optimizer.empty() || !offload.parameters.empty();
 }
