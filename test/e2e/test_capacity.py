@@ -57,11 +57,11 @@ def test_a_rank_holds_and_sends_what_the_formulas_say(compiler, rung):
         assert row_of_page(table, rung)[ladder.RANKS.index(rung.ranks)].removesuffix(" |") == ladder.cell(table, [figures]), table.title
 
 
-@pytest.mark.parametrize("stage", [0, 1])
-def test_whole_gradients_are_found(compiler, stage):
-    """The plan of a stage is above the formulas of the next."""
+@pytest.mark.parametrize("stage, other", [(0, 1), (1, 2), (2, 1)])
+def test_the_plan_of_another_stage_is_found(compiler, stage, other):
+    """It holds more than the other's formulas say, or less without a reason."""
     figures = ladder.measure(compiler, Rung(MODEL, 4, stage, accumulation=4))
-    figures.rung = dataclasses.replace(figures.rung, stage=stage + 1)
+    figures.rung = dataclasses.replace(figures.rung, stage=other)
     assert not ladder.holds(figures)
 
 
