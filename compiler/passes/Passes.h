@@ -83,6 +83,9 @@ struct CompileOptions {
   int64_t workspaceBytesPerThread = 0; ///< of ds-select-kernels
   int64_t alignment = 1;               ///< bytes
   std::vector<std::string> without;    ///< of optionalPasses, those that are left out
+
+  /// Whether a rank holds slices of parameters, and gathers what they are rounded to.
+  bool holdsSlices() const { return dataParallel > 1 && zero.stage > 0; }
 };
 
 /// Passes without which a plan is right too, only larger or slower.
