@@ -48,8 +48,10 @@ void buildSimplifyPipeline(OpPassManager &pm, const CompileOptions &options) {
 void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
   const int64_t microbatches = options.microbatches * options.dataParallel;
   // Gradients flow through the casts that it makes.
-  if (!options.narrow.empty())
+  if (!options.narrow.empty()) {
     pm.addPass(createLowerPrecision({.to = options.narrow}));
+    addOptional(pm, options, createNarrowFrozen());
+  }
   if (!options.ownAlgorithm) {
     if (options.countsTargets)
       pm.addPass(createCountTargets());
