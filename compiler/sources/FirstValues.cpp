@@ -46,6 +46,10 @@ std::string_view safetensorsName(DType dtype) {
     return "I64";
   case DType::F64:
     return "F64";
+  case DType::BF16:
+    return "BF16";
+  case DType::F16:
+    return "F16";
   default:
     return "F32";
   }
