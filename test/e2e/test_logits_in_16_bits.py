@@ -7,10 +7,10 @@ import onnx
 import pytest
 from conftest import write_config
 from onnx import TensorProto, helper, numpy_helper
-from plan_files import read_plan
+from plan_files import read_plan, write_plan
 
 BATCH, TOKENS, WIDTH, CLASSES = 4, 16, 8, 1000
-F32, U8 = 7, 2  # of plan.proto
+F32, U8, BF16, F16 = 7, 2, 9, 10  # of plan.proto
 ENDS = {
     "plain": [],
     "float": [helper.make_node("Cast", ["logits"], ["end"], to=TensorProto.FLOAT)],  # logits.float()
@@ -72,3 +72,22 @@ def test_no_logits_of_float32_of_exported_models(tools, exported, tmp_path, name
     tools("ds-opt", "compile", folder, "--config", config, "--machine", machine, "-o", plan)
     classes = next(input_.limit for input_ in read_plan(plan).inputs if input_.name == "input_ids")
     require_no_wide_logits(plan, BATCH * (sequence - 1), classes)
+
+
+def rounded_otherwise(gradient):
+    next(operand for operand in gradient.operands if operand.dtype == BF16 and operand.access == operand.WRITE).dtype = F16
+
+
+def of_another_loss(gradient):
+    next(attribute for attribute in gradient.attributes if attribute.name == "reduction").text = "sum"
+
+
+@pytest.mark.parametrize("machine", ["cpu", "h200x1"])
+@pytest.mark.parametrize("edit,said", [(rounded_otherwise, "float16"), (of_another_loss, "its attribute reduction is not that of train.cross_entropy")])
+def test_another_gradient_is_refused(tools, tmp_path, edit, said, machine):
+    language_model(tmp_path / "m.onnx", "plain")
+    plan, config = tmp_path / "m.dsplan", write_config(tmp_path / "c.json", BATCH, bf16={"enabled": True})
+    tools("ds-opt", "compile", tmp_path / "m.onnx", "--config", config, "--machine", machine, "-o", plan)
+    broken = read_plan(plan)
+    edit(next(kernel for kernel in commands(broken) if kernel.kernel.startswith("cross_entropy") and "grad" in kernel.kernel))
+    assert said in tools.refused("ds-opt", "verify", write_plan(tmp_path / "broken.dsplan", broken))
