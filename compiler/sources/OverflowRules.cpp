@@ -41,9 +41,12 @@ std::string titleOf(const proto::ReferenceOp &op) { return op.op() + (op.name().
 class Guards {
 public:
   explicit Guards(const proto::Plan &plan) : plan_(plan) {
-    for (const proto::ReferenceOp &op : plan.reference().ops())
+    for (const proto::ReferenceOp &op : plan.reference().ops()) {
       for (const uint32_t result : op.results())
         makers_[result] = &op;
+      if (op.function() == "update" && op.op() == "train.store")
+        stores_.try_emplace(op.variables(0), &op);
+    }
     for (const proto::ReferenceOp &op : plan.reference().ops())
       if (op.function() == "update" && updateRow(op))
         for (const uint32_t variable : op.variables())
@@ -75,10 +78,8 @@ private:
 
   /// What @update stores in a variable for the next step, or null.
   const proto::ReferenceOp *storeIn(uint32_t variable) const {
-    for (const proto::ReferenceOp &op : plan_.reference().ops())
-      if (op.function() == "update" && op.op() == "train.store" && op.variables(0) == variable)
-        return &op;
-    return nullptr;
+    const auto found = stores_.find(variable);
+    return found == stores_.end() ? nullptr : found->second;
   }
 
   /// The op named `name` that makes an operand of `op`, or null.
@@ -153,6 +154,7 @@ private:
 
   const proto::Plan &plan_;
   std::map<uint32_t, const proto::ReferenceOp *> makers_; // by value
+  std::map<uint32_t, const proto::ReferenceOp *> stores_; // by variable: the first of @update
   std::set<uint32_t> gradients_;                          // that updates read
   std::map<uint32_t, bool> flags_;                        // by value: isFlag's answers
 };
