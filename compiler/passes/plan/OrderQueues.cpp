@@ -86,6 +86,7 @@ private:
     plan::CommandOpInterface command;
     std::string done;           ///< event
     int64_t turn;               ///< of kernels on the host
+    StringRef queue;            ///< its name
     double issued = 0, end = 0; ///< by the cost model: seconds from the start of the routine
     size_t start = 0;           ///< that issued it, of those of the step
 
@@ -102,7 +103,7 @@ private:
                       llvm::is_contained(other.getBuffers(), operand);
              });
     }
-    bool isOn(StringRef queue) const { return plan::CommandOpInterface(command).isOnQueue(queue); }
+    bool isOn(StringRef name) const { return queue == name; }
   };
 
   static constexpr StringRef fetchQueue = "fetch", evictQueue = "evict", hostQueue = "host_compute",
@@ -343,6 +344,7 @@ private:
     }
     const ArrayRef<UnderWay> sharing = sharesBuffer(command) ? ArrayRef<UnderWay>(underWay_) : ArrayRef<UnderWay>();
     command.setQueueAttr(FlatSymbolRefAttr::get(role_.getContext(), queue));
+    queue = command.getQueueAttr().getValue();
     command.addWait(ready->second);
     for (ArrayRef<UnderWay> others : {ArrayRef<UnderWay>(due_), sharing})
       for (const UnderWay &other : others)
@@ -351,7 +353,7 @@ private:
     if (done.empty())
       done = makeEvent("done");
     command.addSignal(done);
-    underWay_.push_back({command, done, turn_});
+    underWay_.push_back({command, done, turn_, queue});
     countUses(underWay_.back(), 1);
   }
 
