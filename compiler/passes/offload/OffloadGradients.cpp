@@ -73,6 +73,8 @@ public:
     for (Operation *buffer : moved_)
       if (isMadeOnce(buffer))
         elideZeros(cast<plan::BufferOp>(buffer));
+    for (auto [place, op] : llvm::enumerate(role_.getBody().front()))
+      places_[&op] = place;
     for (auto &[routine, some] : stays) {
       chooseLate(cast<plan::RoutineOp>(routine), some);
       moveZeros(cast<plan::RoutineOp>(routine));
@@ -294,9 +296,18 @@ private:
       setOperand(command, 0, {near.buffer, near.offset + behind, near.stride, near.ranks});
       command.getBuffers()[1].getDefiningOp<plan::BufferOp>().setScope(plan::Scope::Step);
       for (Value operand : command.getBuffers())
-        if (Operation *buffer = operand.getDefiningOp(); user->getParentOp()->isBeforeInBlock(buffer))
-          buffer->moveBefore(user->getParentOp());
+        moveBefore(user->getParentOp(), operand.getDefiningOp());
     }
+  }
+
+  /// Moves a buffer that stands behind a routine in front of it. Buffers made here stand in front of theirs.
+  void moveBefore(Operation *routine, Operation *buffer) {
+    const auto place = places_.find(buffer);
+    const size_t before = places_.lookup(routine);
+    if (place == places_.end() || place->second <= before)
+      return;
+    buffer->moveBefore(routine);
+    place->second = before;
   }
 
   //===-- buffers in device memory ------------------------------------------------===//
@@ -400,9 +411,12 @@ private:
   const LinkSpeed host_;
   llvm::SetVector<Operation *> moved_;                                  // buffers
   llvm::DenseMap<Operation *, SmallVector<GradientStay *, 1>> staysOf_; // by buffer; looked up
-  llvm::DenseSet<Operation *> madeOnce_;                                // of them; looked up
-  llvm::DenseSet<Operation *> madeThere_;                               // kernels that the host runs; looked up
-  llvm::DenseMap<Operation *, HostSums> sums_;                          // by routine; looked up
+  // Of the role's ops, as these stood at first: moves would have MLIR number them all again. What has moved has the
+  // place of the routine that it stands in front of. Looked up.
+  llvm::DenseMap<Operation *, size_t> places_;
+  llvm::DenseSet<Operation *> madeOnce_;       // of them; looked up
+  llvm::DenseSet<Operation *> madeThere_;      // kernels that the host runs; looked up
+  llvm::DenseMap<Operation *, HostSums> sums_; // by routine; looked up
 };
 
 struct OffloadGradients : ds::impl::OffloadGradientsBase<OffloadGradients> {
