@@ -9,8 +9,9 @@ using namespace mlir;
 using namespace ds;
 
 bool ds::conflict(plan::CommandOpInterface a, plan::CommandOpInterface b) {
+  const OperandRange others = b.getBuffers();
   for (auto [i, mine] : llvm::enumerate(a.getBuffers()))
-    for (auto [j, theirs] : llvm::enumerate(b.getBuffers())) {
+    for (auto [j, theirs] : llvm::enumerate(others)) {
       if (mine != theirs || (!a.writes(i) && !b.writes(j)))
         continue;
       const auto [begin, end] = a.getByteRange(i);

@@ -41,9 +41,12 @@ std::string titleOf(const proto::ReferenceOp &op) { return op.op() + (op.name().
 class Guards {
 public:
   explicit Guards(const proto::Plan &plan) : plan_(plan) {
-    for (const proto::ReferenceOp &op : plan.reference().ops())
+    for (const proto::ReferenceOp &op : plan.reference().ops()) {
       for (const uint32_t result : op.results())
         makers_[result] = &op;
+      if (op.function() == "update" && op.op() == "train.store")
+        stores_.try_emplace(op.variables(0), &op);
+    }
     for (const proto::ReferenceOp &op : plan.reference().ops())
       if (op.function() == "update" && updateRow(op))
         for (const uint32_t variable : op.variables())
@@ -75,10 +78,8 @@ private:
 
   /// What @update stores in a variable for the next step, or null.
   const proto::ReferenceOp *storeIn(uint32_t variable) const {
-    for (const proto::ReferenceOp &op : plan_.reference().ops())
-      if (op.function() == "update" && op.op() == "train.store" && op.variables(0) == variable)
-        return &op;
-    return nullptr;
+    const auto found = stores_.find(variable);
+    return found == stores_.end() ? nullptr : found->second;
   }
 
   /// The op named `name` that makes an operand of `op`, or null.
@@ -106,15 +107,24 @@ private:
     return store ? maker(*store, 0, "train.select") : nullptr;
   }
 
-  void requireUpdate(const proto::ReferenceOp &update) const {
+  void requireUpdate(const proto::ReferenceOp &update) {
     const proto::ReferenceOp *select = factorOf(update);
     if (!select || !isConstant(*select, 2, [](double value) { return value == 0; }) || !isFlag(*select))
       throw Error(titleOf(update) + " is made in a step of float16 whatever its gradients are; it must be left out "
                                     "where one of any rank is infinite or NaN");
   }
 
-  /// Whether operand 0 says that all gradients are finite.
-  bool isFlag(const proto::ReferenceOp &op) const {
+  /// Whether operand 0 says that all gradients are finite. All updates of a step share one flag.
+  bool isFlag(const proto::ReferenceOp &op) {
+    if (op.operands_size() == 0)
+      return false;
+    const auto [known, isNew] = flags_.try_emplace(op.operands(0), false);
+    if (isNew)
+      known->second = findFlag(op);
+    return known->second;
+  }
+
+  bool findFlag(const proto::ReferenceOp &op) const {
     const proto::ReferenceOp *flag = maker(op, 0, "train.less_equal");
     const proto::ReferenceOp *norm = flag ? maker(*flag, 0, "train.global_norm") : nullptr;
     if (!norm || !isConstant(*flag, 1, [](double value) { return std::isfinite(value); }))
@@ -127,7 +137,7 @@ private:
     return std::ranges::includes(seen, gradients_);
   }
 
-  void requireCount(const proto::ReferenceOp &rate) const {
+  void requireCount(const proto::ReferenceOp &rate) {
     const proto::ReferenceOp *read = maker(rate, 0, "train.read");
     for (const proto::ReferenceOp &store : plan_.reference().ops()) {
       if (!read || store.op() != "train.store" || store.variables(0) != read->variables(0))
@@ -144,7 +154,9 @@ private:
 
   const proto::Plan &plan_;
   std::map<uint32_t, const proto::ReferenceOp *> makers_; // by value
+  std::map<uint32_t, const proto::ReferenceOp *> stores_; // by variable: the first of @update
   std::set<uint32_t> gradients_;                          // that updates read
+  std::map<uint32_t, bool> flags_;                        // by value: isFlag's answers
 };
 
 void requireGuardsOfOne(const proto::Plan &plan) {

@@ -31,8 +31,10 @@
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -230,25 +232,63 @@ private:
 
   /// The kernels of the update's routine that a command needs, if the step can begin with them.
   bool collectNeeds(plan::CommandOpInterface command, Commands &needs) {
-    for (auto other : update_.getOps<plan::CommandOpInterface>()) {
-      if (other == command)
-        return true;
-      if (!conflict(other, command) || needs.contains(other))
+    for (plan::CommandOpInterface other : before(command)) {
+      if (needs.contains(other) || !conflict(other, command))
         continue;
-      if (!isa<plan::KernelOp>(other) || isUpdate(other) || !isOfStart(other) || !collectNeeds(other, needs))
+      const Commands *theirs = needsAtStart(other);
+      if (!theirs)
         return false;
+      needs.insert_range(*theirs);
       needs.insert(other);
     }
     return true;
+  }
+
+  /// What a kernel needs that the step can begin with; null for other commands.
+  const Commands *needsAtStart(plan::CommandOpInterface command) {
+    const auto known = needsAtStart_.find(command);
+    if (known != needsAtStart_.end())
+      return known->second.get();
+    auto needs = std::make_unique<Commands>();
+    if (!isa<plan::KernelOp>(command) || isUpdate(command) || !isOfStart(command) || !collectNeeds(command, *needs))
+      needs = nullptr;
+    return (needsAtStart_[command] = std::move(needs)).get();
+  }
+
+  /// The commands of the update's routine before one of them that may touch the same bytes, one of the two writing; in
+  /// their order. Scalars have as many readers as there are updates, so that these are looked at where it writes alone.
+  SmallVector<plan::CommandOpInterface> before(plan::CommandOpInterface command) {
+    if (places_.empty())
+      for (auto other : update_.getOps<plan::CommandOpInterface>()) {
+        places_.try_emplace(other, places_.size());
+        for (auto [index, buffer] : llvm::enumerate(other.getBuffers()))
+          if (other.writes(unsigned(index)))
+            writers_[buffer].push_back(other);
+      }
+    llvm::SmallSetVector<Operation *, 8> found;
+    const auto add = [&](Operation *other) {
+      const auto place = places_.find(other);
+      if (place != places_.end() && place->second < places_.lookup(command))
+        found.insert(other);
+    };
+    for (auto [index, buffer] : llvm::enumerate(command.getBuffers()))
+      if (command.writes(unsigned(index)))
+        llvm::for_each(buffer.getUsers(), add);
+      else if (const auto writers = writers_.find(buffer); writers != writers_.end())
+        llvm::for_each(writers->second, add);
+    auto inOrder = found.takeVector();
+    llvm::sort(inOrder, [&](Operation *a, Operation *b) { return places_.lookup(a) < places_.lookup(b); });
+    return llvm::map_to_vector(inOrder, [](Operation *op) { return cast<plan::CommandOpInterface>(op); });
   }
 
   /// Whether no other routine of the step makes what it reads.
   bool isOfStart(plan::CommandOpInterface command) const {
     return llvm::none_of(command.getBuffers(), [&](Value buffer) {
       return llvm::any_of(buffer.getUsers(), [&](Operation *user) {
+        if (user->getParentOp() == update_ || !step_.contains(user->getParentOp()))
+          return false;
         auto other = dyn_cast<plan::CommandOpInterface>(user);
-        return other && user->getParentOp() != update_ && step_.contains(user->getParentOp()) &&
-               conflict(other, command);
+        return other && conflict(other, command);
       });
     });
   }
@@ -336,9 +376,13 @@ private:
   const LinkSpeed link_, nvme_;
   plan::RoutineOp backward_, update_;
   std::optional<SpeculativeUpdates> speculation_; // once there is an update that waits for the norm
-  Operation *moved_ = nullptr;                    // the last update so far
-  llvm::DenseSet<Operation *> step_;              // routines; looked up
-  std::optional<RoutineTimes> times_;             // of the backward
+  // Of the update's routine, before anything of it moves; looked up.
+  llvm::DenseMap<Operation *, size_t> places_;                          // of its commands
+  llvm::DenseMap<Value, SmallVector<Operation *, 1>> writers_;          // of its commands, by buffer
+  llvm::DenseMap<Operation *, std::unique_ptr<Commands>> needsAtStart_; // null: not at the start
+  Operation *moved_ = nullptr;                                          // the last update so far
+  llvm::DenseSet<Operation *> step_;                                    // routines; looked up
+  std::optional<RoutineTimes> times_;                                   // of the backward
   QueueEnds queues_;
   size_t before_ = 0; // where the update before stands
   bool hasStayed_ = false;

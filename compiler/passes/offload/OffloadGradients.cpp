@@ -50,8 +50,8 @@ bool zeroes(Operation *command) { return isa<plan::FillOp>(command) && phaseOf(c
 class GradientMove {
 public:
   GradientMove(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes, bool hostSums)
-      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), hostSums_(hostSums),
-        host_(linkSpeed(role, "device-host")) {}
+      : role_(role), programs_(role.getOps<plan::ProgramOp>()), members_(role.getContext()), space_(space),
+        leastBytes_(leastBytes), hostSums_(hostSums), host_(linkSpeed(role, "device-host")) {}
 
   void run() {
     moved_ = moveBuffers(role_, space_,
@@ -67,9 +67,14 @@ public:
     llvm::MapVector<Operation *, SmallVector<GradientStay>> stays; // by routine
     for (auto routine : role_.getOps<plan::RoutineOp>())
       stays[routine] = staysIn(routine);
+    for (auto &[routine, some] : stays)
+      for (GradientStay &stay : some)
+        staysOf_[stay.away.getDefiningOp()].push_back(&stay);
     for (Operation *buffer : moved_)
-      if (isMadeOnce(buffer, stays))
-        elideZeros(cast<plan::BufferOp>(buffer), stays);
+      if (isMadeOnce(buffer))
+        elideZeros(cast<plan::BufferOp>(buffer));
+    for (auto [place, op] : llvm::enumerate(role_.getBody().front()))
+      places_[&op] = place;
     for (auto &[routine, some] : stays) {
       chooseLate(cast<plan::RoutineOp>(routine), some);
       moveZeros(cast<plan::RoutineOp>(routine));
@@ -150,17 +155,16 @@ private:
 
   /// Whether one call of one routine before the update makes all of a gradient, and nothing that is left where that
   /// lies.
-  bool isMadeOnce(Operation *buffer, llvm::MapVector<Operation *, SmallVector<GradientStay>> &stays) {
+  bool isMadeOnce(Operation *buffer) {
     plan::RoutineOp maker;
     int64_t bytes = 0;
-    for (auto &[routine, some] : stays)
-      for (const GradientStay &stay : some)
-        if (stay.away.getDefiningOp() == buffer) {
-          if (maker && maker != routine)
-            return false;
-          maker = cast<plan::RoutineOp>(routine);
-          bytes += stay.range.end - stay.range.begin;
-        }
+    for (const GradientStay *stay : staysOf_[buffer]) {
+      auto routine = cast<plan::RoutineOp>(stay->first()->getParentOp());
+      if (maker && maker != routine)
+        return false;
+      maker = routine;
+      bytes += stay->range.end - stay->range.begin;
+    }
     const bool isMadeThere = llvm::any_of(buffer->getUses(), [&](OpOperand &use) {
       auto command = cast<plan::CommandOpInterface>(use.getOwner());
       return isLeft(command) && !zeroes(command) && command.writes(use.getOperandNumber());
@@ -173,18 +177,17 @@ private:
   }
 
   /// What is made once needs no zeros elsewhere.
-  static void elideZeros(plan::BufferOp buffer, llvm::MapVector<Operation *, SmallVector<GradientStay>> &stays) {
+  void elideZeros(plan::BufferOp buffer) {
     const auto fill = llvm::find_if(buffer->getUsers(), zeroes);
     if (fill == buffer->getUsers().end())
       return;
     (*fill)->erase();
-    for (auto &[routine, some] : stays)
-      for (GradientStay &stay : some)
-        stay.beginsWithZeros |= stay.away == buffer.getBuffer();
+    for (GradientStay *stay : staysOf_[buffer])
+      stay->beginsWithZeros = true;
   }
 
-  bool isCalledOnce(plan::RoutineOp routine) {
-    return llvm::all_of(role_.getOps<plan::ProgramOp>(), [&](plan::ProgramOp program) {
+  bool isCalledOnce(plan::RoutineOp routine) const {
+    return llvm::all_of(programs_, [&](plan::ProgramOp program) {
       return llvm::count_if(program.getOps<plan::CallOp>(),
                             [&](plan::CallOp call) { return call.getRoutine() == routine.getSymName(); }) <= 1;
     });
@@ -293,9 +296,18 @@ private:
       setOperand(command, 0, {near.buffer, near.offset + behind, near.stride, near.ranks});
       command.getBuffers()[1].getDefiningOp<plan::BufferOp>().setScope(plan::Scope::Step);
       for (Value operand : command.getBuffers())
-        if (Operation *buffer = operand.getDefiningOp(); user->getParentOp()->isBeforeInBlock(buffer))
-          buffer->moveBefore(user->getParentOp());
+        moveBefore(user->getParentOp(), operand.getDefiningOp());
     }
+  }
+
+  /// Moves a buffer that stands behind a routine in front of it. Buffers made here stand in front of theirs.
+  void moveBefore(Operation *routine, Operation *buffer) {
+    const auto place = places_.find(buffer);
+    const size_t before = places_.lookup(routine);
+    if (place == places_.end() || place->second <= before)
+      return;
+    buffer->moveBefore(routine);
+    place->second = before;
   }
 
   //===-- buffers in device memory ------------------------------------------------===//
@@ -391,12 +403,17 @@ private:
   }
 
   plan::RoleOp role_;
+  const SmallVector<plan::ProgramOp> programs_;
   OpBuilder members_; // where buffers go
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
   const bool hostSums_;
   const LinkSpeed host_;
-  llvm::SetVector<Operation *> moved_;         // buffers
+  llvm::SetVector<Operation *> moved_;                                  // buffers
+  llvm::DenseMap<Operation *, SmallVector<GradientStay *, 1>> staysOf_; // by buffer; looked up
+  // Of the role's ops, as these stood at first: moves would have MLIR number them all again. What has moved has the
+  // place of the routine that it stands in front of. Looked up.
+  llvm::DenseMap<Operation *, size_t> places_;
   llvm::DenseSet<Operation *> madeOnce_;       // of them; looked up
   llvm::DenseSet<Operation *> madeThere_;      // kernels that the host runs; looked up
   llvm::DenseMap<Operation *, HostSums> sums_; // by routine; looked up

@@ -150,12 +150,17 @@ std::optional<unsigned> ds::lookedUpIn(plan::CommandOpInterface command) {
 }
 
 Operation *ds::lastWriter(plan::CommandOpInterface reader, unsigned index) {
-  for (Operation *op = reader->getPrevNode(); op; op = op->getPrevNode())
-    if (auto other = dyn_cast<plan::CommandOpInterface>(op))
-      for (auto [written, buffer] : llvm::enumerate(other.getBuffers()))
-        if (buffer == reader.getBuffers()[index] && other.writes(unsigned(written)))
-          return op;
-  return nullptr;
+  Operation *last = nullptr;
+  for (OpOperand &use : reader.getBuffers()[index].getUses()) {
+    Operation *op = use.getOwner();
+    if (op->getBlock() != reader->getBlock())
+      continue;
+    auto other = dyn_cast<plan::CommandOpInterface>(op);
+    if (other && other.writes(use.getOperandNumber()) && op->isBeforeInBlock(reader) &&
+        (!last || last->isBeforeInBlock(op)))
+      last = op;
+  }
+  return last;
 }
 
 Operation *ds::awaitOf(plan::CommandOpInterface command) {

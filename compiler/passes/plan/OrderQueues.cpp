@@ -86,6 +86,7 @@ private:
     plan::CommandOpInterface command;
     std::string done;           ///< event
     int64_t turn;               ///< of kernels on the host
+    StringRef queue;            ///< its name
     double issued = 0, end = 0; ///< by the cost model: seconds from the start of the routine
     size_t start = 0;           ///< that issued it, of those of the step
 
@@ -102,7 +103,7 @@ private:
                       llvm::is_contained(other.getBuffers(), operand);
              });
     }
-    bool isOn(StringRef queue) const { return plan::CommandOpInterface(command).isOnQueue(queue); }
+    bool isOn(StringRef name) const { return queue == name; }
   };
 
   static constexpr StringRef fetchQueue = "fetch", evictQueue = "evict", hostQueue = "host_compute",
@@ -166,9 +167,11 @@ private:
     phase_ = routine.getPhase();
     lastCompute_ = {};
     ready_.clear();
-    underWay_.clear();
     isStart_ = llvm::is_contained(starts_, routine) && lastMicrobatch_ > 0;
     underWay_ = carriedTo(routine);
+    uses_.clear();
+    for (const UnderWay &other : underWay_)
+      countUses(other, 1);
     due_.clear();
     turn_ = 0;
     ranOnHost_ = false;
@@ -196,10 +199,10 @@ private:
       } else
         orderCompute(command);
     }
-    for (const UnderWay &other : llvm::to_vector(underWay_))
-      if (other.isCarried() ? phase_ == plan::Phase::Update
-                            : !isStart_ && (other.isOn(evictQueue) || other.isOn(writeQueue)))
-        makeDue(other);
+    makeDueWhere([&](const UnderWay &other) {
+      return other.isCarried() ? phase_ == plan::Phase::Update
+                               : !isStart_ && (other.isOn(evictQueue) || other.isOn(writeQueue));
+    });
     if (!isStart_ && (turn_ > 0 || ranOnHost_))
       awaitTurnsBefore(turn_ + 1);
     if (!due_.empty())
@@ -249,9 +252,7 @@ private:
   /// Compute waits for what the starts but the last have issued, so that memory holds what belongs to two.
   void awaitStartsBefore(plan::RoutineOp routine) {
     const size_t number = size_t(llvm::find(starts_, routine) - starts_.begin());
-    for (const UnderWay &other : llvm::to_vector(underWay_))
-      if (other.start + startsUnderWay <= number)
-        makeDue(other);
+    makeDueWhere([&](const UnderWay &other) { return other.start + startsUnderWay <= number; });
   }
 
   /// What nobody in a start has waited for later routines do. Its buffers live on: with one micro-batch a step that is
@@ -278,13 +279,10 @@ private:
 
   /// `command` stays on the compute queue; it waits for what is due, and for what touches the same bytes.
   void orderCompute(plan::CommandOpInterface command) {
-    for (const UnderWay &other : llvm::to_vector(underWay_))
-      if (isTimed(other) && other.awaited(patience_) <= clock_)
-        makeDue(other);
+    makeDueWhere([&](const UnderWay &other) { return isTimed(other) && other.awaited(patience_) <= clock_; });
     clock_ += seconds(command);
-    for (const UnderWay &other : llvm::to_vector(underWay_))
-      if (other.meets(command))
-        makeDue(other);
+    if (sharesBuffer(command))
+      makeDueWhere([&](const UnderWay &other) { return other.meets(command); });
     for (const UnderWay &other : due_)
       command.addWait(other.done);
     due_.clear();
@@ -299,13 +297,37 @@ private:
       known->second = std::min(known->second, place);
     }
     due_.push_back(other);
-    llvm::erase_if(underWay_, [&](const UnderWay &one) { return one.done == due_.back().done; });
+    llvm::erase_if(underWay_, [&](const UnderWay &one) {
+      const bool isDue = one.done == due_.back().done;
+      if (isDue)
+        countUses(one, -1);
+      return isDue;
+    });
+  }
+
+  /// The same for all that `isDue` names, in their order.
+  void makeDueWhere(llvm::function_ref<bool(const UnderWay &)> isDue) {
+    SmallVector<UnderWay> due;
+    llvm::copy_if(underWay_, std::back_inserter(due), isDue);
+    for (const UnderWay &other : due)
+      makeDue(other);
+  }
+
+  void countUses(const UnderWay &one, int64_t change) {
+    for (Value buffer : plan::CommandOpInterface(one.command).getBuffers())
+      uses_[buffer] += change;
+  }
+
+  /// Whether something under way uses a buffer of a command: something else, where its own uses are counted.
+  bool sharesBuffer(plan::CommandOpInterface command, bool isCounted = false) const {
+    return llvm::any_of(command.getBuffers(), [&](Value buffer) {
+      return uses_.lookup(buffer) > (isCounted ? llvm::count(command.getBuffers(), buffer) : 0);
+    });
   }
 
   void awaitToken(plan::AwaitOp await) {
-    for (const UnderWay &other : llvm::to_vector(underWay_))
-      if (plan::CommandOpInterface(other.command) == await.getToken().getDefiningOp())
-        makeDue(other);
+    Operation *awaited = await.getToken().getDefiningOp();
+    makeDueWhere([&](const UnderWay &other) { return plan::CommandOpInterface(other.command) == awaited; });
     await.erase();
   }
 
@@ -320,16 +342,19 @@ private:
       ready->second = makeEvent("ready");
       lastCompute_.addSignal(ready->second);
     }
+    const ArrayRef<UnderWay> sharing = sharesBuffer(command) ? ArrayRef<UnderWay>(underWay_) : ArrayRef<UnderWay>();
     command.setQueueAttr(FlatSymbolRefAttr::get(role_.getContext(), queue));
+    queue = command.getQueueAttr().getValue();
     command.addWait(ready->second);
-    for (ArrayRef<UnderWay> others : {ArrayRef<UnderWay>(due_), ArrayRef<UnderWay>(underWay_)})
+    for (ArrayRef<UnderWay> others : {ArrayRef<UnderWay>(due_), sharing})
       for (const UnderWay &other : others)
         if (!other.isOn(queue) && (other.meets(command) || other.leavesWith(command)))
           command.addWait(other.done);
     if (done.empty())
       done = makeEvent("done");
     command.addSignal(done);
-    underWay_.push_back({command, done, turn_});
+    underWay_.push_back({command, done, turn_, queue});
+    countUses(underWay_.back(), 1);
   }
 
   void orderTransfer(plan::CopyOp copy) {
@@ -350,9 +375,10 @@ private:
   /// When a command that is issued now, and takes so long, should end.
   void noteEnd(plan::CommandOpInterface command, StringRef queue, double duration) {
     double begin = std::max(clock_, queueEnds_.lookup(queue));
-    for (const UnderWay &other : underWay_)
-      if (other.command != command && other.meets(command))
-        begin = std::max(begin, other.end);
+    if (sharesBuffer(command, /*isCounted=*/true))
+      for (const UnderWay &other : underWay_)
+        if (other.command != command && other.meets(command))
+          begin = std::max(begin, other.end);
     underWay_.back().issued = clock_;
     underWay_.back().end = queueEnds_[queue] = begin + duration;
   }
@@ -440,9 +466,9 @@ private:
   }
 
   void awaitTurnsBefore(int64_t turn) {
-    for (const UnderWay &other : llvm::to_vector(underWay_))
-      if (other.turn < turn && llvm::any_of(transferQueues, [&](StringRef queue) { return other.isOn(queue); }))
-        makeDue(other);
+    makeDueWhere([&](const UnderWay &other) {
+      return other.turn < turn && llvm::any_of(transferQueues, [&](StringRef queue) { return other.isOn(queue); });
+    });
   }
 
   /// Compute waits for the oldest copies of a queue but for so many, unless the clock says when. Of kernels on the host
@@ -576,6 +602,7 @@ private:
   plan::Phase phase_ = plan::Phase::Begin;
   plan::CommandOpInterface lastCompute_;
   SmallVector<UnderWay> underWay_, due_; // for those that are due the next command of compute waits
+  llvm::DenseMap<Value, int64_t> uses_;  // of buffers by what is under way; looked up
   int64_t turn_ = 0;                     // of kernels on the host
   bool ranOnHost_ = false;               // in this turn
   bool usesFile_ = false;
