@@ -340,9 +340,46 @@ TEST(Optimizers, ReadGradientsOfSixteenBits) {
     }
 }
 
+/// `buffer` rounded to `dtype`, or widened.
+Buffer converted(const Buffer &buffer, DType dtype) {
+  Buffer result(type(dtype, buffer.type.shape));
+  for (int64_t i = 0; i < elementCount(buffer.type.shape); ++i)
+    storeDouble(result.data() + i * byteSize(dtype), dtype, buffer.at(i));
+  return result;
+}
+
+/// State of 16 bits becomes what float32 makes of the same numbers, rounded once, and needs no workspace for it.
+TEST(AdamW, KeepsStateOfSixteenBits) {
+  for (DType narrow : {DType::BF16, DType::F16})
+    for (DType moments : {narrow, DType::F32})
+      for (int64_t count : {0, 5, 1024, 70001}) {
+        Random random{7};
+        std::vector<Buffer> operands = {random.buffer(narrow, {count}),
+                                        random.buffer(narrow, {count}),
+                                        converted(random.buffer(DType::F32, {count}), moments),
+                                        converted(squares(random, DType::F32, {count}), moments),
+                                        scalar(0.1),
+                                        scalar(int64_t(1)),
+                                        scalar(0.5)};
+        std::vector<Buffer> expected = operands;
+        for (size_t i = 0; i < 4; ++i)
+          expected[i] = converted(operands[i], DType::F32);
+        const Attributes attributes = adamAttributes(0.1, 1);
+        EXPECT_EQ(workspaceBytes(invocationOf("adamw", operands, attributes), {}), 0);
+        ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("adamw", expected, attributes), expected).ok());
+        ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("adamw", operands, attributes), operands).ok());
+        for (size_t i : {0, 2, 3})
+          EXPECT_TRUE(sameBytes(operands[i], converted(expected[i], operands[i].type.dtype))) << i << " of " << count;
+      }
+}
+
 TEST(Optimizers, RefuseWrongCalls) {
   const TensorType x = type(DType::F32, {2}), f64 = type(DType::F64, {}), i64 = type(DType::I64, {});
   expectRefused({"adamw", {x, x, x, x, f64, f64, f64}, adamAttributes(0, 1)}, "must be int64");
+  const TensorType low = type(DType::BF16, {2}), half = type(DType::F16, {2});
+  expectRefused({"adamw", {low, half, x, x, f64, i64, f64}, adamAttributes(0, 1)}, "(g) must have the type of p");
+  expectRefused({"adamw", {x, x, low, low, f64, i64, f64}, adamAttributes(0, 1)}, "(m) must have the type of p");
+  expectRefused({"adamw", {low, low, low, x, f64, i64, f64}, adamAttributes(0, 1)}, "(v) must have the type of m");
   expectRefused({"adamw", {x, x, type(DType::F32, {3}), x, f64, i64, f64}, adamAttributes(0, 1)},
                 "must have shape [2]");
   expectRefused({"adamw", {x, x, x, x, f64, i64, f64}, adamAttributes(0, 2)}, "must be 0 or 1, not 2");
