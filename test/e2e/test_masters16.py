@@ -129,7 +129,7 @@ def test_bytes_of_a_parameter_and_its_state(trainer, kind, moments):  # noqa: F8
 
 def test_a_run_is_resumed(trainer, one_rank, tmp_path):  # noqa: F811
     plan = trainer.compile("gpt2", 2, 1, 2, keys=masters("bf16"), **AWAY)
-    trainer.run(plan, "-n", 2, "--save", tmp_path / "saved", "--save-every", 5, steps=5)
+    trainer.run(plan, "-n", 2, "--save", tmp_path / "saved", steps=5)
     assert trainer.run(plan, "-n", 2, "--resume", tmp_path / "saved", steps=8)[0] == one_rank("gpt2", "bf16", False)[0]
 
 
@@ -139,15 +139,15 @@ def test_a_run_is_resumed(trainer, one_rank, tmp_path):  # noqa: F811
                                                         ("fp16", False, 1, {"stage": 1, **AWAY})])
 def test_it_is_proven_audited_and_what_was_asked_for(tools, tmp_path, kind, moments, ranks, zero):
     model, plan = REPOSITORY / "test/e2e/hazards/good-gpt2", tmp_path / "plan.dsplan"
-    keys = masters(kind, moments)
-    config = write_config(tmp_path / "config.json", 1, 2, zero_optimization={**SMALL, **zero}, **keys)
-    tools("ds-opt", "compile", model, "--config", config, "--ranks", ranks, "-o", plan)
+    asked = [f"{kind}.{key}=true" for key in masters(kind, moments)[kind] if key.endswith(("grads", "states"))]
+    config = write_config(tmp_path / "config.json", 1, 2, zero_optimization={**SMALL, **zero}, **{kind: {"enabled": True}})
+    tools("ds-opt", "compile", model, "--config", config, "--ranks", ranks, "-o", plan, *(word for key in asked for word in ("--set", key)))
     said = tools("ds-opt", "verify", plan, "--config", config).stdout
     assert f"parameters are kept and gradients summed in {kind}, as {kind}.{kind}_master_weights_and_grads asks" in said
-    del keys[kind][f"{kind}_master_weights_and_grads"]
-    keys[kind].pop("bf16_optimizer_states", None)
-    other = write_config(tmp_path / "other.json", 1, 2, zero_optimization={**SMALL, **zero}, **keys)
-    assert f"{kind}_master_weights_and_grads is false" in tools.refused("ds-opt", "verify", plan, "--config", other)
+    forgotten = read_plan(plan)
+    forgotten.sources.ClearField("overrides")
+    refused = tools.refused("ds-opt", "verify", write_plan(tmp_path / "forgotten.dsplan", forgotten), "--config", config)
+    assert f"{kind}.{kind}_master_weights_and_grads is false" in refused
     done = subprocess.run([sys.executable, REPOSITORY / "tools/ds-audit/ds-audit", plan, "--orders", "1"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

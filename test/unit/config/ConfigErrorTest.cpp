@@ -129,7 +129,8 @@ TEST(ConfigError, MastersOfSixteenBitsAsDeepSpeedHasThem) {
   const std::string bf16 = R"("bf16": {"enabled": true, "bf16_master_weights_and_grads": true)",
                     key = "ds_config.json:1: bf16.bf16_master_weights_and_grads is true; ";
   const auto refused = [](const std::string &members, const std::string &optimizer = "AdamW") {
-    return sentence("\"train_batch_size\": 4, \"optimizer\": {\"type\": \"" + optimizer + "\"}, " + members);
+    return std::string(
+        refusal("\"train_batch_size\": 4, " + members, 1, {}, R"("optimizer": {"type": ")" + optimizer + "\"}").what());
   };
   EXPECT_EQ(refused(bf16 + R"(, "bf16_optimizer_states": true})"),
             key + "zero_optimization.stage is 0, and master weights have 16 bits with stage 1, 2 or 3 alone");
@@ -139,7 +140,7 @@ TEST(ConfigError, MastersOfSixteenBitsAsDeepSpeedHasThem) {
                 "\"none\"; with bf16.bf16_optimizer_states the device may");
   EXPECT_EQ(refused(R"("fp16": {"enabled": true, "fp16_master_weights_and_grads": true},
                        "zero_optimization": {"stage": 2})"),
-            "ds_config.json:2: fp16.fp16_master_weights_and_grads is true; with float32 moments the host updates such "
+            "ds_config.json:1: fp16.fp16_master_weights_and_grads is true; with float32 moments the host updates such "
             "weights, and zero_optimization.offload_optimizer.device is \"none\"");
   EXPECT_EQ(refused(bf16 + R"(, "bf16_optimizer_states": true}, "zero_optimization": {"stage": 1})", "Lion"),
             key + "only Adam and AdamW update master weights of 16 bits; write one as optimizer.type");
