@@ -2,6 +2,7 @@
 #include "compiler/sources/Adapters.h"
 
 #include "compiler/sources/ModelFile.h"
+#include "core/DType.h"
 #include "core/Error.h"
 
 #include <algorithm>
@@ -87,7 +88,9 @@ void Adapters::requirePair(const Variable &weight) const {
 }
 
 void Adapters::requirePart(const Variable &part, const Variable &weight, bool isDown) const {
-  if (part.dtype() != weight.dtype() || !part.trainable() || !part.persistent() || part.aliases_size() > 0)
+  const bool isKeptIn16 = isNarrowFloat(DType(part.dtype())); // where the configuration says so (Settings.h)
+  if ((part.dtype() != weight.dtype() && !isKeptIn16) || !part.trainable() || !part.persistent() ||
+      part.aliases_size() > 0)
     throw Error(part.name() + " is not trained and exported in the type of " + weight.name() + " by the plan, as " +
                 asked(plan_) + " asks");
   const plan::proto::Source &source = part.source();

@@ -43,6 +43,15 @@ void requireType(const std::string &what, const auto &has, std::optional<DType> 
                 " " + shapeText(shape) + " in the model");
 }
 
+/// The type that a tensor of the model has in the plan. A float32 parameter may be kept in 16 bits: what is trained
+/// where the configuration says so (Settings.h).
+std::optional<DType> keptType(const proto::Variable &variable, const Tensor &tensor) {
+  const std::optional<DType> said = dtypeFromNumber(variable.dtype());
+  const bool isKeptIn16 = tensor.dtype == DType::F32 && said && isNarrowFloat(*said) && variable.trainable() &&
+                          variable.kind() == proto::Variable::PARAMETER;
+  return isKeptIn16 ? said : tensor.dtype;
+}
+
 /// Whether --trainable or --frozen, which the plan recorded, say so; nothing where they do not.
 std::optional<bool> trainedByOption(const proto::Plan &plan, const std::string &name) {
   const auto matches = [&](const std::string &pattern) {
@@ -136,7 +145,7 @@ Claim parameters(const proto::Plan &plan, const ModelFile &model, const std::str
       known.insert(variable.name()), ++rewritten;
     if (tensor == model.tensors.end())
       continue;
-    requireType(variable.name(), variable, tensor->second.dtype, tensor->second.shape);
+    requireType(variable.name(), variable, keptType(variable, tensor->second), tensor->second.shape);
     requireTies(variable, model);
     known.insert(variable.name());
     if (model.bringsAlgorithm)
