@@ -30,9 +30,10 @@ RESERVE = 1  # GiB of a GPU that its driver and libraries take
 HOST, FILES = {"device": "cpu"}, {"device": "nvme", "nvme_path": "/nvme"}
 AWAY = {"": {}, "optimizer": {"offload_optimizer": HOST}, "all": {"offload_optimizer": HOST, "offload_param": HOST},
         "files": {"offload_optimizer": FILES, "offload_param": FILES}}
-# What each layer keeps for its backward lies on the host, as in ZeRO-Infinity; gradients have 16 bits, as DeepSpeed's have.
-KEPT_AWAY = {"activation_checkpointing": {"cpu_checkpointing": True}}
-MORE = {"": {}, "activations; gradients in 16 bits": {**KEPT_AWAY, "data_types": {"grad_accum_dtype": "fp16"}}}
+ACTIVATIONS_AWAY = "activations"  # what each layer keeps for its backward lies on the host, as in ZeRO-Infinity
+NARROW_GRADIENTS = "gradients in 16 bits"  # as DeepSpeed's are by default
+MORE = {ACTIVATIONS_AWAY: lambda _: {"activation_checkpointing": {"cpu_checkpointing": True}},
+        NARROW_GRADIENTS: lambda precision: {"data_types": {"grad_accum_dtype": precision}}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,10 +59,13 @@ class Layout:
     ranks: int
     stage: int  # of ZeRO
     away: str = ""  # a key of AWAY
-    more: str = ""  # of MORE, beside it
+    more: tuple = ()  # keys of MORE
+    accumulation: int = 1  # micro-batches of a rank and step, each of one sample
+    precision: str = "fp16"
 
     def config(self):
-        return {"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1, "fp16": {"enabled": True}, **MORE[self.more],
+        more = {key: setting for one in self.more for key, setting in MORE[one](self.precision).items()}
+        return {"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": self.accumulation, self.precision: {"enabled": True}, **more,
                 "zero_optimization": {"stage": self.stage, **AWAY[self.away]}, "optimizer": {"type": "AdamW", "params": {"lr": 3e-4}},
                 "gradient_clipping": 1.0, "deepstatic": {"recompute": "full"}}
 
@@ -86,8 +90,8 @@ CLAIMS = (
     Claim("ZeRO-2, 13B on 128", ZERO, Layout(GPT_13B, 128, 2), 32, 96),
     Claim("ZeRO-Offload, 13B on one", ZERO_OFFLOAD, Layout(GPT_13B, 1, 2, "optimizer"), 32, 1536),
     Claim("ZeRO-3 Offload, 40B on one", ZERO_3_OFFLOAD, Layout(gpt(50, 8192, 64), 1, 3, "all"), 32, 1536),
-    Claim("ZeRO-3 Offload, 1T on 256", ZERO_3_OFFLOAD, Layout(GPT_1T, 256, 3, "all", "activations; gradients in 16 bits"), 32, 96),
-    Claim("ZeRO-Infinity, 1T on 16, with NVMe", ZERO_INFINITY, Layout(GPT_1T, 16, 3, "files", "activations; gradients in 16 bits"), 32, 96),
+    Claim("ZeRO-3 Offload, 1T on 256", ZERO_3_OFFLOAD, Layout(GPT_1T, 256, 3, "all", (ACTIVATIONS_AWAY, NARROW_GRADIENTS)), 32, 96),
+    Claim("ZeRO-Infinity, 1T on 16, with NVMe", ZERO_INFINITY, Layout(GPT_1T, 16, 3, "files", (ACTIVATIONS_AWAY, NARROW_GRADIENTS)), 32, 96),
     Claim("ZeRO-2 with the optimizer on the host, Llama 7B on 8", DEEPSPEED, Layout(LLAMA_7B, 8, 2, "optimizer"), 24, 192),
 )
 
@@ -102,31 +106,30 @@ def exported(model) -> Path:
     return folder
 
 
-def machine(device, host):
+def write_machine(path, device, host):
     """Writes the file of an A100 with other memory: V100s, which most sources used, have none of our kernels."""
     text = re.sub(r"^//.*$", "", (ROOT / "models/machines/a100-80gx8.json").read_text(), flags=re.M)
     facts = json.loads(text)
     drive = {"between": "host-nvme", "bandwidth_gb_per_s": 1.6, "latency_us": 100}  # a DGX-2's drives write 25 GB/s for its 16 GPUs
     facts |= {"name": f"a gpu of {device:g} GiB", "device_memory": int((device - RESERVE) * GIB), "reserve_bytes": RESERVE * GIB,
               "host_memory": int(host * GIB), "links": [*facts["links"], drive]}
-    path = WORK / "capacity_machine.json"
     path.write_text(json.dumps(facts))
-    return path
 
 
 class Compiler:
     """Plans of one build's ds-opt, each call within a time."""
 
-    def __init__(self, folder, timeout):
+    def __init__(self, folder, timeout, stem="capacity"):
         self.tool, self.timeout = Path(folder) / "ds-opt", timeout
-        self.plan, self.config = WORK / "capacity.dsplan", WORK / "capacity_config.json"
+        self.plan, self.config, self.machine = (WORK / f"{stem}{end}" for end in (".dsplan", "_config.json", "_machine.json"))
         WORK.mkdir(parents=True, exist_ok=True)
 
     def compile(self, layout, device=UNLIMITED, host=UNLIMITED):
         """(seconds, None or why there is no plan)."""
         self.config.write_text(json.dumps(layout.config()))
+        write_machine(self.machine, device, host)
         ended = rounds.run([[self.tool, "compile", exported(layout.model), "--config", self.config, "--ranks", layout.ranks, "--machine",
-                             machine(device, host), "-o", self.plan, "--quiet"]], self.timeout)
+                             self.machine, "-o", self.plan, "--quiet"]], self.timeout)
         if ended.failed and " needs " not in ended.failed.log:
             raise ended.failed
         return ended.seconds, ended.failed and ended.failed.log
@@ -145,7 +148,7 @@ def judge(compiler, claim):
     parameters = sum(math.prod(one["shape"]) for one in report["parameters"] if one["trainable"])
     memory = report["ranks_detail"][0]["memory"]
     arenas = [f"{memory[space]['arena_bytes'] / GIB:,.1f}" for space in ("device", "host", "nvme")]
-    row = [claim.what, f"{parameters / 1e9:,.1f}B", claim.source, claim.layout.more, f"{claim.device:g}", f"{claim.host:,g}", *arenas,
+    row = [claim.what, f"{parameters / 1e9:,.1f}B", claim.source, "; ".join(claim.layout.more), f"{claim.device:g}", f"{claim.host:,g}", *arenas,
            "no" if refused else "yes"]
     return f"| {' | '.join(row)} |", not refused, seconds
 
@@ -163,26 +166,33 @@ def claims_table(compiler, claims=CLAIMS):
     return "\n".join(lines) + "\n", hold
 
 
-TABLE = re.compile(r"(?<=<!-- claims -->\n).*?(?=<!-- end of claims -->)", re.S)
+def section(name):
+    """Where a table stands in the page."""
+    return re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- end of {name} -->)", re.S)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def run(parser, name, tables):
+    """Prints what `tables(folder of ds-opt, timeout)` makes, (text, whether all holds), and with --update writes it into the page."""
     build = os.environ.get("DS_BUILD_DIR")
     parser.add_argument("--bin", type=Path, default=Path(build) / "bin" if build else rounds.BIN, help="folder of ds-opt (%(default)s)")
-    parser.add_argument("--update", action="store_true", help="write the table into docs/capacity.md")
+    parser.add_argument("--update", action="store_true", help="write the text into docs/capacity.md")
     rounds.add_timeout(parser)
     args = parser.parse_args()
     if args.bin == rounds.BIN:
         rounds.require_tools("ds-opt")
     try:
-        text, hold = claims_table(Compiler(args.bin, args.timeout))
+        text, hold = tables(args.bin, args.timeout)
     except rounds.Failed as why:
         sys.exit(f"error: {why}\n{why.log}")
     print(text)
     if args.update:
-        PAGE.write_text(TABLE.sub(lambda _: text, PAGE.read_text(), count=1))
+        PAGE.write_text(section(name).sub(lambda _: text, PAGE.read_text(), count=1))
     sys.exit(0 if hold else 1)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    run(parser, "claims", lambda folder, timeout: claims_table(Compiler(folder, timeout)))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@
 //                    where that has 16 bits (then not rounded)
 //                 E  any type, whatever the others have         I  int32, int64
 //                 bool, u8, i32, i64, bf16, f16, f32, f64: where a row names a float of 16 bits, the kernel reads it
-//                    as it is, also on a CPU
+//                    as it is, also on a CPU; beside the call's own type, all operands of that type
 //   shape       sizes by name, the same wherever the name stands: "[rows, cols]". One name may be "..." or "name...",
 //               any number of sizes. A size that is no name ("ceil(n / block)") is checked by the kernel itself. No
 //               brackets: the kernel checks the shape. Where the row's factors are namedFactors (Factors.h), a name is

@@ -3,6 +3,7 @@
 #include "kernels/KernelTable.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace ds::kernels {
@@ -17,9 +18,17 @@ bool isWidened(const Invocation &invocation) {
   if (!row || !row->computes() || !hasNarrowFloats(invocation))
     return false;
   const CallLayout layout(invocation);
-  for (size_t i = 0; i < layout.size(); ++i)
-    if (const DType dtype = invocation.operands[i].dtype; isNarrowFloat(dtype) && !layout[i].types.names(dtype))
+  std::optional<DType> asItIs; // the call's own type, where its first operand names that
+  for (size_t i = 0; i < layout.size(); ++i) {
+    const DType dtype = invocation.operands[i].dtype;
+    const OperandTypes &types = layout[i].types;
+    if (!isNarrowFloat(dtype) || (types.own && dtype == asItIs))
+      continue;
+    if (!types.names(dtype))
       return true;
+    if (types.own && !asItIs)
+      asItIs = dtype;
+  }
   return false;
 }
 

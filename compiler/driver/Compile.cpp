@@ -291,6 +291,30 @@ static bool leavesSomething(const OffloadOptions &offload) {
   return !offload.activations.empty() || !offload.optimizer.empty() || !offload.parameters.empty();
 }
 
+/// Plans what memory decides: roundings, recompute, places. Returns null where nothing has to be decided.
+static OwningOpRef<ModuleOp> planByMemory(const CompileRequest &request, const config::Config &config,
+                                          const config::Machine &machine, ModuleOp module, CompileOptions &options,
+                                          const DiagnosticCollector &diagnostics) {
+  const int64_t room = roomOf(machine);
+  const bool leaves = leavesSomething(options.offload) || config.offloadAuto;
+  if (leaves)
+    setLinks(module, machine);
+  const bool searches = config.recompute.mode == config::Recompute::Mode::Auto;
+  if (config.offloadAuto && leavesSomething(options.offload))
+    options.roundsOnce = false; // how long compute waits decides there, not what fits first
+  else if (OwningOpRef<ModuleOp> planned = planRoundingOnce(module, room, searches, options, diagnostics))
+    return planned;
+  if (room > 0 && (searches || leaves)) {
+    request.progress("fitting it into memory");
+    return config.offloadAuto ? planOffloaded(module, room, searches, offloadChoices(options),
+                                              describedMachine(machine), options, diagnostics)
+                              : planWithinMemory(module, room, searches, options, diagnostics);
+  }
+  if (options.offload.optimizer == "nvme" && machine.hostMemory > 0) // gradients may have to lie in files, too
+    return planWithinMemory(module, std::numeric_limits<int64_t>::max(), false, options, diagnostics);
+  return nullptr;
+}
+
 static CompileResult compileOne(const CompileRequest &request, MLIRContext &context,
                                 const DiagnosticCollector &diagnostics) {
   request.progress("reading the configuration");
@@ -322,23 +346,7 @@ static CompileResult compileOne(const CompileRequest &request, MLIRContext &cont
   setRates(*module, machine.rates, config.tf32);
   if (sharesState)
     (*module)->setAttr(stateFirstAttribute, UnitAttr::get(&context));
-  const bool leaves = leavesSomething(options.offload) || config.offloadAuto;
-  if (leaves)
-    setLinks(*module, machine);
-  const bool searches = config.recompute.mode == config::Recompute::Mode::Auto;
-  OwningOpRef<ModuleOp> planned;
-  if (config.offloadAuto && leavesSomething(options.offload))
-    options.roundsOnce = false; // how long compute waits decides there, not what fits first
-  else
-    planned = planRoundingOnce(*module, roomOf(machine), searches, options, diagnostics);
-  if (!planned && roomOf(machine) > 0 && (searches || leaves)) {
-    request.progress("fitting it into memory");
-    planned = config.offloadAuto ? planOffloaded(*module, roomOf(machine), searches, offloadChoices(options),
-                                                 describedMachine(machine), options, diagnostics)
-                                 : planWithinMemory(*module, roomOf(machine), searches, options, diagnostics);
-  } else if (!planned && options.offload.optimizer == "nvme" &&
-             machine.hostMemory > 0) // gradients may have to lie in files, too
-    planned = planWithinMemory(*module, std::numeric_limits<int64_t>::max(), false, options, diagnostics);
+  OwningOpRef<ModuleOp> planned = planByMemory(request, config, machine, *module, options, diagnostics);
   if (config.offloadAuto)
     config.autos.push_back(chosenOffload(options.offload, roomOf(machine)));
   const bool distributed = request.emit == Emit::Dist || request.emit == Emit::Schedule;

@@ -14,8 +14,7 @@ using namespace ds::driver;
 /// Whether several micro-batches may share what is rounded, in device memory beside the parameter.
 static bool mayRoundOnce(ModuleOp module, const CompileOptions &options) {
   const OffloadOptions &offload = options.offload;
-  const bool gathers = options.dataParallel > 1 && options.zero.stage > 0; // what slices are rounded to
-  if (options.microbatches == 1 || gathers || !offload.parameters.empty() || offload.optimizer == "host")
+  if (options.microbatches == 1 || options.holdsSlices() || !offload.parameters.empty() || offload.optimizer == "host")
     return false;
   if (llvm::is_contained(options.without, "ds-round-once"))
     return false;

@@ -84,14 +84,17 @@ struct CompileOptions {
   int64_t workspaceBytesPerThread = 0; ///< of ds-select-kernels
   int64_t alignment = 1;               ///< bytes
   std::vector<std::string> without;    ///< of optionalPasses, those that are left out
+
+  /// Whether a rank holds slices of parameters, and gathers what they are rounded to.
+  bool holdsSlices() const { return dataParallel > 1 && zero.stage > 0; }
 };
 
 /// Passes without which a plan is right too, only larger or slower.
-inline constexpr std::array<std::string_view, 35> optionalPasses = {
-    "ds-fold-transposes", "ds-fuse-bias", "ds-regroup-attention", "ds-fold-head-transposes", "ds-pack-heads",
-    "ds-regroup-rms-norm", "ds-concat-pads", "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise",
-    "ds-elide-copies", "ds-reuse-dying-operands", "ds-order-for-memory", "ds-peel-backward", "ds-advance-updates",
-    "ds-split-updates", "ds-read-ahead", "ds-elide-pending-copies", "ds-round-once",
+inline constexpr std::array<std::string_view, 36> optionalPasses = {
+    "ds-narrow-frozen", "ds-fold-transposes", "ds-fuse-bias", "ds-regroup-attention", "ds-fold-head-transposes",
+    "ds-pack-heads", "ds-regroup-rms-norm", "ds-concat-pads", "ds-elide-accumulation", "ds-repeat-elementwise",
+    "ds-fuse-elementwise", "ds-elide-copies", "ds-reuse-dying-operands", "ds-order-for-memory", "ds-peel-backward",
+    "ds-advance-updates", "ds-split-updates", "ds-read-ahead", "ds-elide-pending-copies", "ds-round-once",
     // On several ranks.
     "ds-elide-redundant-gathers", "ds-keep-parameters-gathered", "ds-advance-reductions", "ds-combine-collectives",
     "ds-hoist-gathers", "ds-narrow-gathers", "ds-split-async-collectives",

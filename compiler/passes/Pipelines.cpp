@@ -48,8 +48,10 @@ void buildSimplifyPipeline(OpPassManager &pm, const CompileOptions &options) {
 void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
   const int64_t microbatches = options.microbatches * options.dataParallel;
   // Gradients flow through the casts that it makes.
-  if (!options.narrow.empty())
+  if (!options.narrow.empty()) {
     pm.addPass(createLowerPrecision({.to = options.narrow}));
+    addOptional(pm, options, createNarrowFrozen());
+  }
   if (!options.ownAlgorithm) {
     if (options.countsTargets)
       pm.addPass(createCountTargets());
@@ -191,8 +193,8 @@ static void addRoundOnce(OpPassManager &pm, const CompileOptions &options) {
   const bool stay = !areAway && offload.optimizer == "host"; // for the step, rounded alone
   // All of a file would be read and rounded before the first forward begins; by layers, before the layer does.
   const bool wait = offload.parameters == "nvme" && options.pipeline.schedule != "accumulate-by-layer";
-  const bool gathers = options.dataParallel > 1 && options.zero.stage > 0; // what slices are rounded to: they are few
-  const bool keeps = stay || (options.microbatches > 1 && !wait && (areAway || (options.roundsOnce && !gathers)));
+  const bool keeps =
+      stay || (options.microbatches > 1 && !wait && (areAway || (options.roundsOnce && !options.holdsSlices())));
   if (keeps || areAway)
     addOptional(pm, options, createRoundOnce({.microbatches = options.microbatches, .keeps = keeps}));
 }

@@ -14,12 +14,13 @@ namespace {
 /// Elements of one piece, roughly.
 constexpr int64_t grain = 16384;
 
-template <typename T> class CrossEntropy : public Kernel {
+/// Of logits that are stored as `Stored` and computed with as T.
+template <typename Stored, typename T> class CrossEntropy : public Kernel {
 public:
   explicit CrossEntropy(const CrossEntropyCall &call) : call_(call) {}
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
-    const auto *logits = static_cast<const T *>(operands[0]);
+    const auto *logits = static_cast<const Stored *>(operands[0]);
     const auto *labels = static_cast<const int64_t *>(operands[1]);
     auto *lse = static_cast<T *>(operands[3]);
     int64_t count = 0;
@@ -41,14 +42,14 @@ public:
 
 private:
   CrossEntropyCall call_;
-  decltype(&baseline::logSumExp<T>) logSumExp_ = DS_BEST(logSumExp<T>);
+  double (*logSumExp_)(const Stored *, int64_t) = DS_BEST(logSumExp<Stored, T>);
 };
 
 } // namespace
 
 std::unique_ptr<Kernel> makeCrossEntropy(const Invocation &invocation, const BuildOptions &) {
   const CrossEntropyCall call{Call(invocation)};
-  return makeByFloat<CrossEntropy>(call.dtype, call);
+  return makeByLogits<CrossEntropy>(call);
 }
 
 } // namespace ds::kernels

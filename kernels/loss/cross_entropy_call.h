@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/Call.h"
+#include "kernels/Numbers.h"
 
 #include <cstdint>
 
@@ -34,5 +35,17 @@ struct CrossEntropyCall {
   DType dtype;
   bool mean;
 };
+
+/// Makes KernelT<Stored, T> of the logits' type in memory and the type that is computed with.
+template <template <typename, typename> typename KernelT>
+std::unique_ptr<Kernel> makeByLogits(const CrossEntropyCall &call) {
+  if (isNarrowFloat(call.dtype))
+    return withNarrowFloat(call.dtype, [&](auto zero) -> std::unique_ptr<Kernel> {
+      return std::make_unique<KernelT<decltype(zero), float>>(call);
+    });
+  if (call.dtype == DType::F32)
+    return std::make_unique<KernelT<float, float>>(call);
+  return std::make_unique<KernelT<double, double>>(call);
+}
 
 } // namespace ds::kernels

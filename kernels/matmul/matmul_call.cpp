@@ -31,12 +31,9 @@ void MatmulCall::readEpilogue(const Call &call) {
   epilogue = name.empty()          ? MatmulEpilogue::None
              : name == "gelu_tanh" ? MatmulEpilogue::GeluTanh
                                    : MatmulEpilogue::GeluTanhGrad;
-  const bool grad = epilogue == MatmulEpilogue::GeluTanhGrad, sums = call.flag("dbias");
-  call.require(!grad || !bias, "epilogue gelu_tanh_grad takes no bias");
-  call.require(grad || !sums, "attribute 'dbias' needs epilogue gelu_tanh_grad");
+  call.require(epilogue != MatmulEpilogue::GeluTanhGrad || !bias, "epilogue gelu_tanh_grad takes no bias");
   c = call["c"];
   aux = call.hasOperand("aux") ? call["aux"] : 0;
-  dbias = sums ? call["dbias"] : 0;
 }
 
 MatmulCall::MatmulCall(const Call &call) {
@@ -74,8 +71,6 @@ MatmulCall::MatmulCall(const Call &call) {
   call.expectShape(c, expected);
   if (aux)
     call.expectShape(aux, expected);
-  if (dbias)
-    call.expectShape(dbias, {n});
   if (bias)
     call.expectShape("bias", {n});
   batches = elementCount(batch);

@@ -27,7 +27,7 @@ struct MatmulCall {
   Shape aBatchStrides, bBatchStrides; ///< in matrices, 0 where broadcast; one for each dimension of `batch`
   size_t c = 0;                       ///< the operand c
   MatmulEpilogue epilogue = MatmulEpilogue::None;
-  size_t aux = 0, dbias = 0; ///< operands, 0: none
+  size_t aux = 0; ///< the operand aux, 0: none
   /// The operand that holds the product and the bias before the epilogue.
   size_t product() const { return epilogue == MatmulEpilogue::GeluTanh ? aux : c; }
   bool tf32 = false; ///< float32 factors may be rounded

@@ -19,17 +19,17 @@ namespace ds::kernels::cuda {
 
 namespace {
 
-/// The call's bias and epilogue, and with `sums` its dbias.
-ProductEpilogue epilogueOf(const MatmulCall &call, DType cType, bool sums) {
+/// The call's bias and epilogue.
+ProductEpilogue epilogueOf(const MatmulCall &call, DType cType) {
   ProductEpilogue result;
-  if (call.bias || sums) // a bias of 16 bits of a float32 c is of no type that cuBLASLt has: it is added behind it
-    result.bias = call.bias ? call.dtype : cType;
+  if (call.bias) // a bias of 16 bits of a float32 c is of no type that cuBLASLt has: it is added behind it
+    result.bias = call.dtype;
   if (call.aux)
     result.aux = cType;
   if (call.epilogue == MatmulEpilogue::GeluTanh)
     result.kind = call.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
   else if (call.epilogue == MatmulEpilogue::GeluTanhGrad)
-    result.kind = sums ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
+    result.kind = CUBLASLT_EPILOGUE_DGELU;
   else if (call.bias)
     result.kind = CUBLASLT_EPILOGUE_BIAS;
   return result;
@@ -37,9 +37,7 @@ ProductEpilogue epilogueOf(const MatmulCall &call, DType cType, bool sums) {
 
 class Matmul final : public Kernel {
 public:
-  explicit Matmul(const Call &call)
-      : call_(call), plan_(call_), cType_(call.dtype(call_.c)),
-        dbiasType_(call_.dbias ? call.dtype(call_.dbias) : cType_) {
+  explicit Matmul(const Call &call) : call_(call), plan_(call_), cType_(call.dtype(call_.c)) {
     if (!isRun())
       return;
     for (size_t aligned : {0, 1})
@@ -51,8 +49,8 @@ public:
     Variant &variant = variants_[isAligned(operands)];
     if (Status status = enqueueProducts(variant, operands, stream); !status.ok())
       return status;
-    if (!variant.fused || (call_.dbias && !variant.sums))
-      enqueueMatmulEpilogue(restOf(variant, operands), stream);
+    if (!variant.fused)
+      enqueueMatmulEpilogue(restOf(operands), stream);
     return launchStatus("matmul");
   }
 
@@ -72,22 +70,14 @@ private:
   struct Variant {
     std::optional<LtProduct> product; ///< empty: the plain kernel
     bool fused = false;               ///< with bias and epilogue
-    bool sums = false;                ///< with dbias too
   };
 
   Variant makeVariant(uint32_t alignment) const {
     Variant variant;
-    // Column sums of one launch are not those of all batches, and cuBLASLt's have the type of c.
-    const bool sums = call_.dbias && dbiasType_ == cType_ && plan_.batches == 1 && plan_.launches.size() == 1;
-    struct Wanted {
-      bool fused, sums;
-    };
-    for (const Wanted wanted : {Wanted{true, sums}, Wanted{true, false}, Wanted{false, false}}) {
-      variant.product.emplace(call_, plan_, cType_,
-                              wanted.fused ? epilogueOf(call_, cType_, wanted.sums) : ProductEpilogue{}, alignment,
+    for (bool fused : {true, false}) {
+      variant.product.emplace(call_, plan_, cType_, fused ? epilogueOf(call_, cType_) : ProductEpilogue{}, alignment,
                               call_.workspace.bytes);
-      variant.fused = wanted.fused;
-      variant.sums = wanted.sums;
+      variant.fused = fused;
       if (variant.product->hasAlgorithm())
         return variant;
     }
@@ -120,9 +110,7 @@ private:
       }
       const LtProduct::Addresses addresses{byte(operands[0], start.a, call_.dtype),
                                            byte(operands[1], start.b, call_.dtype), byte(target, start.c, cType_),
-                                           variant.sums ? operands[call_.dbias]
-                                           : call_.bias ? operands[2]
-                                                        : nullptr,
+                                           call_.bias ? operands[2] : nullptr,
                                            call_.aux ? byte(operands[call_.aux], start.c, cType_) : nullptr};
       if (Status status = variant.product->enqueue(addresses, call_.workspace.at(operands), stream); !status.ok())
         return status;
@@ -134,24 +122,22 @@ private:
     return error == cudaSuccess ? Status::success() : Status::failure("kernel 'matmul': %s", cudaGetErrorString(error));
   }
 
-  /// What the variant has not done.
-  MatmulEpilogueArguments restOf(const Variant &variant, std::span<void *const> operands) const {
-    return {variant.fused ? MatmulEpilogue::None : call_.epilogue,
+  /// Bias and epilogue behind the product.
+  MatmulEpilogueArguments restOf(std::span<void *const> operands) const {
+    return {call_.epilogue,
             cType_,
             call_.dtype,
-            dbiasType_,
             plan_.rows(),
             plan_.n,
             operands[call_.product()],
-            call_.bias && !variant.fused ? operands[2] : nullptr,
+            call_.bias ? operands[2] : nullptr,
             call_.aux ? operands[call_.aux] : nullptr,
-            operands[call_.c],
-            call_.dbias ? operands[call_.dbias] : nullptr};
+            operands[call_.c]};
   }
 
   MatmulCall call_;
   MatmulPlan plan_;
-  DType cType_, dbiasType_;
+  DType cType_;
   Variant variants_[2]; ///< for any addresses, for multiples of 16 bytes
 };
 

@@ -1,5 +1,5 @@
 // What matmul does where cuBLASLt has no epilogue, or no algorithm at all: bias, GELU and its gradient element by
-// element, column sums, and a product in squares of shared memory.
+// element, and a product in squares of shared memory.
 #include "kernels/GeluTanh.h"
 #include "kernels/cuda/Grid.h"
 #include "kernels/cuda/Launch.cuh"
@@ -26,24 +26,6 @@ __global__ void __launch_bounds__(blockThreads)
       c[i] = narrow<T>(epilogue == MatmulEpilogue::GeluTanhGrad ? r * geluTanhSlopeOf(wide(aux[i])) : r);
     }
   }
-}
-
-/// A block of [32, 32] threads sums 32 columns; rows in steps of 32, then a fixed order over threadIdx.y.
-template <typename T, typename G>
-__global__ void __launch_bounds__(1024) columnSumsKernel(const T *c, G *sums, int64_t rows, int64_t cols) {
-  __shared__ Sum<T> partial[warpThreads][warpThreads];
-  const int64_t col = int64_t(blockIdx.x) * warpThreads + threadIdx.x;
-  Sum<T> sum = 0;
-  if (col < cols)
-    for (int64_t row = threadIdx.y; row < rows; row += blockDim.y)
-      sum += wide(c[row * cols + col]);
-  partial[threadIdx.y][threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.y > 0 || col >= cols)
-    return;
-  for (unsigned j = 1; j < blockDim.y; ++j)
-    sum += partial[j][threadIdx.x];
-  sums[col] = narrow<G>(sum);
 }
 
 constexpr int edge = 16;
@@ -103,18 +85,6 @@ void enqueueMatmulEpilogue(const MatmulEpilogueArguments &arguments, cudaStream_
       else
         withHalf(arguments.biasType, finish);
     }
-    if (!arguments.dbias)
-      return;
-    const auto sums = [&](auto parameter) {
-      using G = decltype(parameter);
-      launch<columnSumsKernel<T, G>>(unsigned((arguments.cols + warpThreads - 1) / warpThreads),
-                                     dim3(warpThreads, warpThreads), stream, static_cast<const T *>(arguments.c),
-                                     static_cast<G *>(arguments.dbias), arguments.rows, arguments.cols);
-    };
-    if (arguments.dbiasType == arguments.dtype)
-      sums(zero);
-    else
-      sums(Sum<T>{});
   });
 }
 

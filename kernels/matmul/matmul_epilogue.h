@@ -5,8 +5,7 @@
 
 namespace ds::kernels {
 
-/// Applies the call's epilogue to the finished product, which stands in `call.product`; a worker takes some rows, and
-/// for dbias some columns.
+/// Applies the call's epilogue to the finished product, which stands in `call.product`; a worker takes some rows.
 template <typename T>
 void runMatmulEpilogue(const MatmulCall &call, const CallContext &context, std::span<void *const> operands) noexcept;
 

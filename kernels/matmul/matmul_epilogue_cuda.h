@@ -13,11 +13,10 @@ struct MatmulEpilogueArguments {
   MatmulEpilogue epilogue;
   DType dtype;        ///< of c and aux
   DType biasType;     ///< of bias
-  DType dbiasType;    ///< of dbias
   int64_t rows, cols; ///< of c, all batches
   void *product;
-  const void *bias;      ///< or null
-  void *aux, *c, *dbias; ///< null where the call has none; dbias: column sums of c
+  const void *bias; ///< or null
+  void *aux, *c;    ///< aux: null where the call has none
 };
 void enqueueMatmulEpilogue(const MatmulEpilogueArguments &arguments, cudaStream_t stream);
 

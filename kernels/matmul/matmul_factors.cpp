@@ -10,9 +10,7 @@ void matmulFactors(FactorWriter &to) {
   const Call &call = to.call;
   const bool isLinear = !call.flag("bias") && call.text("epilogue") != "gelu_tanh"; // else parts would be no summands
   const bool transA = call.flag("trans_a");
-  // All but N is summed in dbias.
-  const Dimensions c = to.each("c", call.hasOperand("dbias") ? FactorKind::Sum : FactorKind::Pass);
-  to.setKind(c.back(), FactorKind::Pass);
+  const Dimensions c = to.each("c");
   const Shape &a = call.shape("a");
   const Dimension k = {to.factor(a[a.size() - (transA ? 2 : 1)], isLinear ? FactorKind::Sum : FactorKind::Whole)};
   Dimensions left = c, right = c;
@@ -23,9 +21,8 @@ void matmulFactors(FactorWriter &to) {
     std::swap(right[c.size() - 2], right.back());
   to.set("a", left);
   to.set("b", right);
-  for (const char *columns : {"bias", "dbias"})
-    if (call.hasOperand(columns))
-      to.set(columns, {c.back()});
+  if (call.hasOperand("bias"))
+    to.set("bias", {c.back()});
   if (call.hasOperand("aux"))
     to.set("aux", c);
 }

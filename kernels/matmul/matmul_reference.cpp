@@ -28,8 +28,6 @@ public:
     }
     if (call_.epilogue != MatmulEpilogue::None)
       finish(static_cast<const T *>(operands[call_.aux]), static_cast<T *>(operands[call_.c]));
-    if (call_.dbias)
-      sumColumns(static_cast<const T *>(operands[call_.c]), static_cast<T *>(operands[call_.dbias]));
     return Status::success();
   }
 
@@ -38,15 +36,6 @@ private:
     const bool grad = call_.epilogue == MatmulEpilogue::GeluTanhGrad;
     for (int64_t i = 0; i < call_.batches * call_.m * call_.n; ++i)
       c[i] = grad ? T(double(c[i]) * geluTanhSlopeOf(double(aux[i]))) : T(geluTanhOf(double(aux[i])));
-  }
-
-  void sumColumns(const T *c, T *dbias) const {
-    for (int64_t j = 0; j < call_.n; ++j) {
-      double sum = 0;
-      for (int64_t row = 0; row < call_.batches * call_.m; ++row)
-        sum += double(c[row * call_.n + j]);
-      dbias[j] = T(sum);
-    }
   }
 
   MatmulCall call_;

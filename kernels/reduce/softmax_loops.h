@@ -16,18 +16,6 @@ template <typename T> DS_INLINE double exponentials(const T *x, T shift, T *y, i
   return sum;
 }
 
-/// log(sum(exp(x))), without storing the exponentials; -inf of no elements.
-template <typename T> double logSumExp(const T *x, int64_t n) {
-  T buffer[softmaxChunk];
-  const T maximum = maxOf(x, n);
-  double sum = 0;
-  for (int64_t begin = 0; begin < n; begin += softmaxChunk) {
-    const int64_t count = begin + softmaxChunk < n ? softmaxChunk : n - begin;
-    sum += exponentials(x + begin, maximum, buffer, count);
-  }
-  return double(maximum) + std::log(sum);
-}
-
 template <typename T> void softmaxRow(const T *x, T *y, int64_t n) {
   const T scale = T(1 / exponentials(x, maxOf(x, n), y, n));
   DS_INDEPENDENT

@@ -10,6 +10,7 @@
 #include "runtime/checkpoint/StoredRuns.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/data/SafetensorsWriter.h"
+#include "runtime/data/Widening.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -49,8 +50,8 @@ const SafetensorsFile &SavedWeights::open(const std::string &path) {
 void SavedWeights::openFile() {
   const SafetensorsFile &file = open(path_);
   for (const auto &[name, tensor] : file.tensors()) {
-    tensors_.push_back({name, {}, tensor.dtype, tensor.shape});
-    pieces_[name] = {{&file, tensor.offset, tensor.bytes}};
+    tensors_.push_back({name, {}, exportedType(tensor.dtype), tensor.shape});
+    pieces_[name] = {{&file, tensor.offset, uint64_t(elementCount(tensor.shape)), tensor.dtype}};
   }
   for (const auto &[alias, name] : file.metadata()) // of --export: the other names of tied weights
     for (Tensor &tensor : tensors_)
@@ -80,22 +81,28 @@ void SavedWeights::add(const Manifest &manifest, const Manifest::Variable &varia
       throw Error(file.path() + " does not hold " + piece.tensor + " as " + variable.dtype + " of " +
                   std::to_string(bytes) +
                   " bytes, as its manifest says; ds-run checkpoint verify tells what is damaged");
-    pieces.push_back({&file, tensor->offset + run.first * elementBytes, (run.end - run.begin) * elementBytes});
+    pieces.push_back({&file, tensor->offset + run.first * elementBytes, run.end - run.begin, variable.dtype});
   }
-  tensors_.push_back({variable.name, variable.aliases, variable.dtype, variable.shape});
+  tensors_.push_back({variable.name, variable.aliases, exportedType(variable.dtype), variable.shape});
 }
 
 void SavedWeights::read(const Tensor &tensor, uint64_t first, uint64_t count, const Sink &sink) const {
-  const uint64_t elementBytes = safetensorsElementBytes(tensor.dtype);
-  uint64_t at = first * elementBytes, left = count * elementBytes; // `at`: from the piece's beginning
-  std::vector<std::byte> buffer;
+  const uint64_t wideBytes = safetensorsElementBytes(tensor.dtype), most = pieceBytes / wideBytes;
+  uint64_t at = first, left = count; // `at`: from the piece's beginning
+  std::vector<std::byte> stored, wide;
   for (const Piece &piece : pieces_.at(tensor.name)) {
-    for (; left > 0 && at < piece.bytes; at += buffer.size(), left -= buffer.size()) {
-      buffer.resize(std::min({pieceBytes, left, piece.bytes - at}));
-      piece.file->file().read(piece.offset + at, buffer);
-      sink(buffer);
+    const uint64_t storedBytes = safetensorsElementBytes(piece.dtype);
+    for (uint64_t next = 0; left > 0 && at < piece.elements; at += next, left -= next) {
+      next = std::min({most, left, piece.elements - at});
+      stored.resize(next * storedBytes);
+      piece.file->file().read(piece.offset + at * storedBytes, stored);
+      if (piece.dtype != tensor.dtype) {
+        wide.resize(next * wideBytes);
+        widening(piece.dtype, DType::F32)(stored.data(), wide.data(), next);
+      }
+      sink(piece.dtype == tensor.dtype ? stored : wide);
     }
-    at -= std::min(at, piece.bytes);
+    at -= std::min(at, piece.elements);
   }
 }
 

@@ -22,7 +22,7 @@ public:
   struct Tensor {
     std::string name;
     std::vector<std::string> aliases; ///< other names of a tied parameter
-    std::string dtype;                ///< as safetensors names it: "F32"
+    std::string dtype;                ///< as exports have it and safetensors names it: "F32"
     Shape shape;
   };
   using Sink = std::function<void(std::span<const std::byte>)>;
@@ -40,7 +40,8 @@ public:
 private:
   struct Piece {
     const SafetensorsFile *file;
-    uint64_t offset, bytes;
+    uint64_t offset, elements;
+    std::string dtype; ///< there
   };
 
   void openCheckpoint();

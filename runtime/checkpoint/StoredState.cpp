@@ -26,6 +26,15 @@
 #include <vector>
 
 namespace ds::runtime {
+/// Whether a checkpoint may hold a variable in another type: what is frozen, in float32 or 16 bits. Whether the numbers
+/// are the same is looked at as they are read.
+static bool mayBeConverted(const plan::proto::Variable &variable, const std::string &there) {
+  const DType dtype = DType(variable.dtype());
+  const bool isFrozen = variable.kind() == plan::proto::Variable::PARAMETER && !variable.trainable();
+  return isFrozen &&
+         (there == "F32" ? isNarrowFloat(dtype) : dtype == DType::F32 && (there == "BF16" || there == "F16"));
+}
+
 StoredState::StoredState(std::string folder, const Manifest &manifest, const plan::proto::Plan &plan,
                          std::span<const uint32_t> ranks)
     : folder_(std::move(folder)), plan_(plan) {
@@ -72,7 +81,8 @@ void StoredState::requireSameVariables(const ByName &stored) const {
                   (variable.kind() == plan::proto::Variable::OPTIMIZER ? newState : ""));
     const Manifest::Variable &there = *found->second;
     const Shape shape(variable.shape().begin(), variable.shape().end());
-    if (const char *dtype = safetensorsName(DType(variable.dtype())); there.dtype != dtype || there.shape != shape)
+    const char *dtype = safetensorsName(DType(variable.dtype()));
+    if ((there.dtype != dtype && !mayBeConverted(variable, there.dtype)) || there.shape != shape)
       throw Error(other + variable.name() + " is " + there.dtype + " " + toString(there.shape) +
                   " there, the plan wants " + dtype + " " + toString(shape));
   }
@@ -104,7 +114,7 @@ void StoredState::add(const Manifest &manifest, const Manifest::Variable &there,
     if (tensor == nullptr || tensor->bytes != elements * elementBytes)
       throw Error(file.path() + " has no tensor " + run.piece->tensor + " of " + std::to_string(elements) +
                   " elements, which its checkpoint's manifest names");
-    added.push_back({&file.file(), tensor->offset + run.first * elementBytes, run.begin, run.end});
+    added.push_back({&file.file(), tensor->offset + run.first * elementBytes, run.begin, run.end, there.dtype});
   }
   const auto behind = known.insert(known.end(), added.begin(), added.end());
   std::ranges::inplace_merge(known, behind, {}, &Piece::begin);

@@ -123,4 +123,8 @@ WidenFunction weightWidening(const std::string &safetensorsDType, DType target) 
                                                                            : nullptr;
 }
 
+std::string exportedType(const std::string &safetensorsDType) {
+  return safetensorsDType == "BF16" || safetensorsDType == "F16" ? "F32" : safetensorsDType;
+}
+
 } // namespace ds::runtime

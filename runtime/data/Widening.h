@@ -20,4 +20,8 @@ WidenFunction widening(const std::string &safetensorsDType, DType target);
 /// own type, or a float of fewer bits; a float of at most 32 bits is rounded to a weight of 16. nullptr for all others.
 WidenFunction weightWidening(const std::string &safetensorsDType, DType target);
 
+/// The safetensors dtype of a variable's elements in exports: floats of 16 bits are float32 there, which every reader
+/// takes and adapters are added to.
+std::string exportedType(const std::string &safetensorsDType);
+
 } // namespace ds::runtime

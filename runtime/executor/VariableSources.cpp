@@ -11,6 +11,7 @@
 #include "kernels/Float16.h"
 #include "runtime/data/FileDigest.h"
 #include "runtime/data/ReadOnlyFile.h"
+#include "runtime/data/Rounding.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/data/Widening.h"
@@ -337,11 +338,31 @@ void VariableSources::refuseNan(const plan::proto::Variable &variable, uint64_t 
 
 uint64_t VariableSources::readStored(uint32_t variable, uint64_t version, uint64_t first, uint64_t count,
                                      std::span<std::byte> target) const {
-  const auto elementBytes = uint64_t(byteSize(DType(plan_.variables(int(variable)).dtype())));
+  const plan::proto::Variable &wanted = plan_.variables(int(variable));
+  const DType dtype = DType(wanted.dtype());
   const std::vector<StoredVariables::Piece> &pieces = options_.stored->pieces.at({variable, version});
   const auto piece = std::ranges::upper_bound(pieces, first, {}, &StoredVariables::Piece::end);
-  const uint64_t elements = std::min(count, piece->end - first);
-  piece->file->read(piece->offset + (first - piece->begin) * elementBytes, target.first(elements * elementBytes));
+  const uint64_t elements = std::min(count, piece->end - first), storedBytes = safetensorsElementBytes(piece->dtype),
+                 at = piece->offset + (first - piece->begin) * storedBytes;
+  const std::span<std::byte> bytes = target.first(elements * uint64_t(byteSize(dtype)));
+  const std::string own = safetensorsName(dtype);
+  if (piece->dtype == own) {
+    piece->file->read(at, bytes);
+    return elements;
+  }
+  std::vector<std::byte> stored(elements * storedBytes);
+  piece->file->read(at, stored);
+  if (const WidenFunction widen = widening(piece->dtype, dtype)) {
+    widen(stored.data(), bytes.data(), elements);
+    return elements;
+  }
+  std::vector<std::byte> again(stored.size());
+  const RoundFunction round = rounding(piece->dtype, own); // StoredState lets no other pair pass
+  const bool fits = round(stored, bytes);
+  widening(own, DType::F32)(bytes.data(), again.data(), elements);
+  if (!fits || again != stored)
+    throw Error("the checkpoint holds " + wanted.name() + " as " + piece->dtype + " with more digits than " + own +
+                " has, in which the plan holds it; compile with --without ds-narrow-frozen to go on from it");
   return elements;
 }
 

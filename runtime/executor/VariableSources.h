@@ -20,11 +20,12 @@ namespace ds::runtime {
 
 /// Values of variables in files of a checkpoint.
 struct StoredVariables {
-  /// Elements [begin, end) lie in `file` from `offset` on.
+  /// Elements [begin, end) lie in `file` from `offset` on, of the type that safetensors names.
   struct Piece {
     const ReadOnlyFile *file;
     uint64_t offset;
     uint64_t begin, end;
+    std::string dtype;
   };
   /// By variable and version (runtime/plan/world/Placement.h), ascending: at least what this process's ranks hold.
   std::map<std::pair<uint32_t, uint64_t>, std::vector<Piece>> pieces;

@@ -9,7 +9,9 @@
 #include "kernels/BFloat16.h"
 #include "kernels/Float16.h"
 #include "runtime/comm/Transport.h"
+#include "runtime/data/SafetensorsFile.h"
 #include "runtime/data/SafetensorsWriter.h"
+#include "runtime/data/Widening.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/plan/plan.pb.h"
@@ -52,13 +54,18 @@ std::vector<uint32_t> allRanks(const plan::proto::Plan &plan) {
   return ranks;
 }
 
+std::string exportedTypeOf(const plan::proto::Variable &variable) {
+  return exportedType(safetensorsName(DType(variable.dtype())));
+}
+
 /// What the file will need, a little more than less.
 uint64_t exportBytes(const plan::proto::Plan &plan) {
   uint64_t bytes = 4096;
   for (const plan::proto::Variable &variable : plan.variables()) {
     if (!isExported(variable))
       continue;
-    bytes += plan::elementsOf(variable) * uint64_t(byteSize(DType(variable.dtype()))) + variable.name().size() + 192;
+    bytes +=
+        plan::elementsOf(variable) * safetensorsElementBytes(exportedTypeOf(variable)) + variable.name().size() + 192;
     for (const std::string &alias : variable.aliases())
       bytes += alias.size() + variable.name().size() + 16;
   }
@@ -172,7 +179,7 @@ private:
     for (int i = 0; i < plan_.variables_size(); ++i) {
       const plan::proto::Variable &variable = plan_.variables(i);
       if (isExported(variable))
-        tensors.push_back({variable.name(), DType(variable.dtype()),
+        tensors.push_back({variable.name(), exportedTypeOf(variable),
                            Shape(variable.shape().begin(), variable.shape().end()),
                            [this, i](const auto &sink) { produce(i, sink); }});
     }
@@ -184,7 +191,9 @@ private:
     ++fetched_;
     const plan::proto::Variable &variable = plan_.variables(index);
     const auto elementBytes = uint64_t(byteSize(DType(variable.dtype())));
+    const std::string stored = safetensorsName(DType(variable.dtype())), wanted = exportedTypeOf(variable);
     uint64_t element = 0;
+    std::vector<std::byte> wide;
     std::optional<Error> problem;
     const auto read = [&](const RankPart &part, uint64_t first, std::span<std::byte> bytes) {
       fetch(part, first, bytes);
@@ -193,7 +202,14 @@ private:
       if (!problem)
         try {
           checkFinite(variable, element, bytes);
-          sink(bytes);
+          if (stored == wanted) {
+            sink(bytes);
+          } else {
+            const size_t count = bytes.size() / elementBytes;
+            wide.resize(count * safetensorsElementBytes(wanted));
+            widening(stored, DType::F32)(bytes.data(), wide.data(), count);
+            sink(wide);
+          }
         } catch (const Error &error) {
           problem = error;
         }

@@ -1,6 +1,7 @@
 //===- RepeatElementwise.cpp - compute cheap values again in the backward ---===//
 //
-// 1. Kept: what the backward reads of the forward pass, cheap or not; of what is widened to f32, the 16 bits.
+// 1. Kept: what the backward reads of the forward pass, cheap or not; of f32 that elementwise ops make of values of 16
+//    bits, those, if they have fewer bytes.
 // 2. In program order, a kept result of an elementwise op becomes cheap if each of its operands is a constant, a read
 //    of a variable, a graph input, cheap, or kept for another reason: that is, kept and not made cheap itself, or a
 //    chain of elementwise ops down to such values.
@@ -13,6 +14,7 @@
 // recomputation", 2022): they cost less than reading what they would have kept.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/analysis/ForwardChain.h"
 #include "compiler/analysis/OperandsFirst.h"
 #include "compiler/analysis/Stages.h"
 #include "compiler/passes/recompute/Passes.h"
@@ -61,19 +63,36 @@ public:
   }
 
 private:
-  /// Reshapes cost nothing and are repeated anyway.
-  static Value underView(Value value) {
-    while (auto reshape = value.getDefiningOp<train::ReshapeOp>())
-      value = reshape.getInput();
-    return value;
+  void keep(Value value) {
+    value = underView(value); // reshapes cost nothing and are repeated anyway
+    kept_.insert(value);
+    if (getElementTypeOrSelf(value.getType()).isF32())
+      kept_.insert_range(narrowSources(value));
   }
 
-  void keep(Value value) {
-    value = underView(value);
-    kept_.insert(value);
-    auto cast = value.getDefiningOp<train::CastOp>();
-    if (cast && cast.getElementType().isF32() && train::isNarrowFloat(getElementTypeOrSelf(cast.getInput().getType())))
-      kept_.insert(underView(cast.getInput()));
+  /// What of 16 bits elementwise ops of one stage make `value` of, beside variables, constants and graph inputs;
+  /// nothing where they make it of something else, too, or that has no fewer bytes than `value`.
+  static SmallVector<Value> narrowSources(Value value) {
+    SmallVector<Value> open = {value}, sources;
+    llvm::DenseSet<Value> known;
+    int64_t left = bytesOf(value);
+    while (!open.empty()) {
+      const Value next = underView(open.pop_back_val());
+      Operation *op = next.getDefiningOp();
+      if (!op || isa<train::ConstantOp, train::ReadOp>(op) || !known.insert(next).second)
+        continue;
+      if (train::isNarrowFloat(getElementTypeOrSelf(next.getType()))) {
+        sources.push_back(next);
+        left -= bytesOf(next);
+        if (left <= 0)
+          return {};
+      } else if (op->hasTrait<train::Elementwise>() && stageOf(op) == stageOf(value.getDefiningOp())) {
+        llvm::append_range(open, op->getOperands());
+      } else {
+        return {};
+      }
+    }
+    return sources;
   }
 
   bool isAtHand(Value value) const {

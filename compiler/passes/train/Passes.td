@@ -245,6 +245,30 @@ def ScaleGradients : DsPass<"ds-scale-gradients"> {
                         "micro-batches of one optimizer step over all data-parallel ranks">];
 }
 
+def NarrowFrozen : DsPass<"ds-narrow-frozen", ["::ds::train::TrainDialect"]> {
+  let summary = "hold what is frozen as its file has it";
+  let description = [{
+    ```mlir
+    train.variable parameter @w : tensor<4x4xf32> from #train.file<"w.safetensors", 0, 32, "BF16">
+    func.func @forward() -> tensor<4x4xbf16> {
+      %0 = train.read @w : tensor<4x4xf32>
+      %1 = train.transpose %0 by [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+      %2 = train.cast %1 to bf16 : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+      return %2 : tensor<4x4xbf16>
+    }
+    // becomes
+    train.variable parameter @w : tensor<4x4xbf16> from #train.file<"w.safetensors", 0, 32>
+    func.func @forward() -> tensor<4x4xbf16> {
+      %0 = train.read @w : tensor<4x4xbf16>
+      %1 = train.transpose %0 by [1, 0] : (tensor<4x4xbf16>) -> tensor<4x4xbf16>
+      return %1 : tensor<4x4xbf16>
+    }
+    ```
+    Of a parameter that is not trained half the bytes are held, where its file has no more and no use needs all of it in f32.
+    Rows that are gathered are widened behind the gather. Results have the same bits.
+  }];
+}
+
 def NarrowGradients : DsPass<"ds-narrow-gradients", ["::ds::train::TrainDialect"]> {
   let summary = "sum gradients in 16 bits";
   let description = [{

@@ -92,3 +92,37 @@ func.func @widened(%x: tensor<4x4xbf16>) {
   train.store %0 into @b : tensor<4x4xf32>
   return
 }
+
+// So are those of a chain of elementwise ops, as a softcap of logits or a z-loss is, where they have fewer bytes: not of
+// a sum of two tensors, nor where a product of f32 is among them.
+// CHECK-LABEL: func.func @chain
+// CHECK:       %[[LOW:.*]] = train.matmul
+// CHECK:       %[[MAX:.*]] = train.reduce_max %[[LOW]]
+// CHECK:       %[[SUM:.*]] = train.add
+// CHECK:       %[[FULL:.*]] = train.mul
+// CHECK:       train.loss_gradient
+// CHECK-NEXT:  %[[WIDE:.*]] = train.cast %[[LOW]] to f32
+// CHECK-NEXT:  %[[WIDE_MAX:.*]] = train.cast %[[MAX]] to f32
+// CHECK-NEXT:  %[[BELOW:.*]] = train.sub %[[WIDE]], %[[WIDE_MAX]]
+// CHECK-NEXT:  %[[EXP:.*]] = train.exp %[[BELOW]]
+// CHECK-NEXT:  train.store %[[EXP]]
+// CHECK-NEXT:  train.store %[[SUM]]
+// CHECK-NEXT:  train.store %[[FULL]]
+func.func @chain(%x: tensor<4x4xbf16>, %y: tensor<4x4xf32>) {
+  %p = train.matmul %x, %x : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<4x4xbf16>
+  %q = train.matmul %x, %x : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<4x4xbf16>
+  %r = train.matmul %y, %y : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %m = train.reduce_max %p over [0] : (tensor<4x4xbf16>) -> tensor<4xbf16>
+  %0 = train.cast %p to f32 : (tensor<4x4xbf16>) -> tensor<4x4xf32>
+  %1 = train.cast %m to f32 : (tensor<4xbf16>) -> tensor<4xf32>
+  %2 = train.sub %0, %1 : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
+  %3 = train.exp %2 : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %4 = train.cast %q to f32 : (tensor<4x4xbf16>) -> tensor<4x4xf32>
+  %5 = train.add %0, %4 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %6 = train.mul %4, %r : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %g = train.loss_gradient 1.0 : tensor<f32>
+  train.store %3 into @b : tensor<4x4xf32>
+  train.store %5 into @b : tensor<4x4xf32>
+  train.store %6 into @b : tensor<4x4xf32>
+  return
+}

@@ -579,9 +579,9 @@ TEST(Meaning, RefusesAnotherTypeOrShape) {
 TEST(Meaning, AttributesAreClosed) {
   Case sums(matmul), missing(matmul), pieces(matmul);
   proto::Attribute &added = *sums.command.mutable_kernel()->add_attributes();
-  added.set_name("dbias");
+  added.set_name("dropout");
   added.set_integer(1);
-  EXPECT_EQ(sums.refusal({sums.value(0), sums.value(1), 0}), "its attribute dbias is not that of train.matmul dense");
+  EXPECT_EQ(sums.refusal({sums.value(0), sums.value(1), 0}), "its attribute dropout is not that of train.matmul dense");
   missing.command.mutable_kernel()->mutable_attributes()->DeleteSubrange(1, 1);
   EXPECT_EQ(missing.refusal({missing.value(0), missing.value(1), 0}),
             "it lacks attribute trans_b of train.matmul dense");

@@ -82,7 +82,6 @@ Drawn matmul(Draw &draw, const std::string &) {
   const std::string epilogue =
       std::vector<std::string>{"", "", "gelu_tanh", "gelu_tanh_grad"}[size_t(draw.random.below(4))];
   const bool isGradient = epilogue == "gelu_tanh_grad", bias = !isGradient && draw.flag();
-  const bool dbias = isGradient && draw.flag();
   const Shape c = Draw::joined(batch, {m, n}), few = draw.narrower(batch);
   Operands operands = {draw.in(Draw::joined(isFull ? batch : few, transA ? Shape{k, m} : Shape{m, k})),
                        draw.in(Draw::joined(isFull ? few : batch, transB ? Shape{n, k} : Shape{k, n}))};
@@ -93,16 +92,13 @@ Drawn matmul(Draw &draw, const std::string &) {
   operands.push_back(draw.out(c));
   if (epilogue == "gelu_tanh")
     operands.push_back(draw.out(c));
-  if (dbias)
-    operands.push_back(draw.out({n}));
   return {"matmul",
           std::move(operands),
           {{"trans_a", int64_t(transA)},
            {"trans_b", int64_t(transB)},
            {"bias", int64_t(bias)},
            {"pieces", int64_t(1)},
-           {"epilogue", epilogue},
-           {"dbias", int64_t(dbias)}}};
+           {"epilogue", epilogue}}};
 }
 
 Drawn linearWeightGrad(Draw &draw, const std::string &kernel) {

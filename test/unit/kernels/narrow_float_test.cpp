@@ -241,6 +241,44 @@ TEST_P(NarrowFloatKernels, Losses) {
                     mean, 3, {1e-5, 1e-6});
 }
 
+/// Runs a CPU kernel on `operands` as they are, for which a plan reserves no workspace, and on float32 copies, which
+/// are rounded afterwards, and expects the same bits.
+void expectBitsOfCopies(const std::string &kernel, const std::vector<Buffer> &operands, const Attributes &attributes) {
+  SCOPED_TRACE(kernel + " " + toString(operands[0].type.shape));
+  const Invocation call = invocationOf(kernel, operands, attributes);
+  EXPECT_EQ(workspaceBytes(call, {.device = Device::Cpu}), 0);
+  std::vector<Buffer> got = operands, want;
+  for (const Buffer &operand : operands)
+    want.push_back(isFloat(operand.type.dtype) ? converted(operand, wide) : operand);
+  ASSERT_TRUE(runKernel(cpuKernels(), invocationOf(kernel, want, attributes), want, 3).ok());
+  ASSERT_TRUE(runKernel(cpuKernels(), call, got, 3).ok());
+  for (size_t k = 0; k < got.size(); ++k) {
+    const Buffer rounded = isNarrowFloat(got[k].type.dtype) ? converted(want[k], got[k].type.dtype) : want[k];
+    EXPECT_EQ(std::memcmp(got[k].data(), rounded.data(), rounded.bytes()), 0) << "operand " << k;
+  }
+}
+
+TEST_P(NarrowFloatKernels, LossesReadLogitsAsTheyAre) {
+  Random random{11};
+  for (const auto &[shape, classes] :
+       {std::pair<Shape, int64_t>{{0, 3}, 3}, {{7, 5}, 5}, {{9, 1025}, 1024}, {{3, 50257}, 50257}})
+    for (const char *reduction : {"mean", "sum"}) {
+      const Buffer logits = random.buffer(half, shape, 3);
+      Buffer labels(type(DType::I64, {shape[0]}));
+      for (int64_t row = 0; row < shape[0]; ++row)
+        labels.as<int64_t>()[row] = row % 4 == 1 ? -100 : random.below(classes);
+      const Attributes attributes = {
+          {"ignore_index", int64_t(-100)}, {"reduction", std::string(reduction)}, {"classes", classes}};
+      const Buffer scalar(type(wide, {})), rows(type(wide, {shape[0]})), dlogits(type(half, shape));
+      const Buffer dloss(type(wide, {}), std::vector<float>{float(shape[1])}); // else most of float16 would be 0
+      std::vector<Buffer> forward = {logits, labels, scalar, rows};
+      expectBitsOfCopies("cross_entropy", forward, attributes);
+      ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("cross_entropy", forward, attributes), forward).ok());
+      expectBitsOfCopies("cross_entropy_grad", {logits, labels, forward[3], dloss, dlogits}, attributes);
+      expectBitsOfCopies("cross_entropy_with_grad", {logits, labels, dloss, scalar, rows, dlogits}, attributes);
+    }
+}
+
 TEST_P(NarrowFloatKernels, Convolutions) {
   Random random{6};
   const Shape x = {2, 3, 8, 8}, w = {5, 3, 3, 3}, y = {2, 5, 8, 8};

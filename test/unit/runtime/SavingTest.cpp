@@ -87,7 +87,7 @@ TEST_F(Stored, ReadsInPiecesOfAMebibyte) {
     return runtime::ReadOnlyFile(folder / "zero");
   }();
   runtime::StoredVariables stored;
-  stored.pieces[{0, 0}] = {{&zero, 0, 0, 300'000}, {&zero, 1'200'000, 300'000, 1 << 20}};
+  stored.pieces[{0, 0}] = {{&zero, 0, 0, 300'000, "F32"}, {&zero, 1'200'000, 300'000, 1 << 20, "F32"}};
   const runtime::VariableSources sources(large.plan, {.planFolder = "", .weightsPath = "", .stored = &stored});
   uint64_t bytes = 0, largest = 0;
   sources.read(0, 5, (1 << 20) - 5, [&](std::span<const std::byte> piece) {

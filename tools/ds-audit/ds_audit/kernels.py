@@ -28,7 +28,7 @@ class Row:
 
 def matmul(algebra, inputs, attributes, results, place):
     epilogue = attributes["epilogue"]
-    if epilogue not in ("", "gelu_tanh", "gelu_tanh_grad") or attributes["dbias"] or len(results) != 1 + (epilogue == "gelu_tanh"):
+    if epilogue not in ("", "gelu_tanh", "gelu_tanh_grad") or len(results) != 1 + (epilogue == "gelu_tanh"):
         raise Refusal("ds-audit knows no such epilogue of a product")
     *inputs, x = inputs if epilogue == "gelu_tanh_grad" else (*inputs, None)
     if len(inputs) != 2 + bool(attributes["bias"]):
@@ -300,7 +300,7 @@ WITHOUT_MASK = {"attention": 3, "attention_grad": 6, "packed_attention": 1, "pac
 
 ROWS = {
     "elementwise": Row(run_program, ("program", "constants", "results")),
-    "matmul": Row(matmul, ("trans_a", "trans_b", "bias", "epilogue", "dbias"), dict(trans_a=0, trans_b=0, epilogue="", dbias=0), ignored=("pieces", "tf32", "wide")),
+    "matmul": Row(matmul, ("trans_a", "trans_b", "bias", "epilogue"), dict(trans_a=0, trans_b=0, epilogue=""), ignored=("pieces", "tf32", "wide")),
     "linear_weight_grad": Row(linear_weight_grad, ("transposed",), defaults=dict(transposed=0), ignored=("pieces", "tf32", "wide")),
     "quantize_fp8": Row(quantize_fp8, ("format", "transposed", "block"), defaults=dict(transposed=0, block="")),
     "fp8_matmul": Row(fp8_matmul, ("a_format", "b_format", "bias", "a_block", "b_block"), defaults=dict(a_block="", b_block=""), ignored=("pieces", "wide")),

@@ -1,0 +1,96 @@
+//===- NarrowFrozen.cpp - hold what is frozen as its file has it -------------===//
+//
+// A parameter that is not trained, and that its file has in 16 bits, was widened for its sum's sake. Nothing is added
+// to it here, so it may stay as it is stored where all of it is used in that type:
+//   1. Follow its value through what moves it. Each end must round it to the stored type, or read rows of it alone.
+//   2. The variable gets that type, the roundings go, and rows that are read in f32 are widened.
+// Widening is exact and rounding gives back what was stored: the bits of all results stay. Half the bytes are held,
+// read from files and gathered. Cf. peft, which leaves a base model in the type that it was loaded in.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/passes/train/Passes.h"
+#include "dialects/Train/Train.h"
+
+#include "mlir/IR/Builders.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace ds {
+#define GEN_PASS_DEF_NARROWFROZEN
+#include "compiler/passes/train/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+/// The type of a variable's elements in its file, if they were widened and the variable is not trained; else null.
+Type storedType(train::VariableOp variable) {
+  auto file = dyn_cast_if_present<train::FileSourceAttr>(variable.getSource().value_or(Attribute()));
+  if (!file || variable.getKind() != train::VariableKind::Parameter || variable.getTrainable())
+    return {};
+  Builder builder(variable.getContext());
+  return file.getDtype() == "BF16"  ? Type(builder.getBF16Type())
+         : file.getDtype() == "F16" ? Type(builder.getF16Type())
+                                    : Type();
+}
+
+bool isRoundingTo(Operation *op, Type low) {
+  return isa<train::CastOp>(op) && getElementTypeOrSelf(op->getResult(0).getType()) == low;
+}
+
+bool moves(Operation *op) { return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::GatherOp>(op); }
+
+/// Whether every use of a parameter's value is in 16 bits in the end. Of rows that were gathered any use will do: they
+/// are few.
+bool isUsedIn(Type low, Value value) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    return isRoundingTo(user, low) || isa<train::GatherOp>(user) || (moves(user) && isUsedIn(low, user->getResult(0)));
+  });
+}
+
+/// Makes a value one of 16 bits, with what moves it.
+void narrow(Value value, Type low) {
+  value.setType(cast<RankedTensorType>(value.getType()).clone(low));
+  Value wide;
+  for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
+    Operation *user = use.getOwner();
+    if (isRoundingTo(user, low)) {
+      user->getResult(0).replaceAllUsesWith(value);
+      user->erase();
+    } else if (moves(user)) {
+      narrow(user->getResult(0), low);
+    } else {
+      OpBuilder behind(value.getContext());
+      behind.setInsertionPointAfterValue(value);
+      if (!wide)
+        wide = train::CastOp::create(behind, value.getLoc(), value, TypeAttr::get(behind.getF32Type()));
+      use.set(wide);
+    }
+  }
+}
+
+struct NarrowFrozen : ds::impl::NarrowFrozenBase<NarrowFrozen> {
+  using NarrowFrozenBase::NarrowFrozenBase;
+
+  void runOnOperation() override {
+    llvm::MapVector<Attribute, SmallVector<train::ReadOp>> reads; // by variable
+    getOperation().walk([&](train::ReadOp read) { reads[read.getVariableAttr().getAttr()].push_back(read); });
+    for (auto variable : getOperation().getOps<train::VariableOp>()) {
+      const Type low = storedType(variable);
+      ArrayRef<train::ReadOp> all = reads[variable.getSymNameAttr()];
+      if (!low || !variable.getTensorType().getElementType().isF32() ||
+          !llvm::all_of(all, [&](train::ReadOp read) { return isUsedIn(low, read.getResult()); }))
+        continue;
+      auto file = cast<train::FileSourceAttr>(*variable.getSource());
+      variable.setType(variable.getTensorType().clone(low));
+      variable.setSourceAttr(
+          train::FileSourceAttr::get(&getContext(), file.getPath(), file.getOffset(), file.getLength(), ""));
+      for (train::ReadOp read : all)
+        narrow(read.getResult(), low);
+    }
+  }
+};
+
+} // namespace
