@@ -181,9 +181,10 @@ public:
     call.with("beta1", op.getBeta1()).with("beta2", op.getBeta2()).with("epsilon", op.getEpsilon());
     call.with("weight_decay", op.getWeightDecay()).with("adam_w_mode", op.getAdamWMode());
     call.with("cycled", bool(op.getMomentum()));
-    const RankedTensorType type = typeOf(op.getParameterAttr());
-    call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), typeOf(op.getGradientAttr()));
-    call.variable("m", op.getFirstMomentAttr(), type).variable("v", op.getSecondMomentAttr(), type);
+    call.variable("p", op.getParameterAttr(), typeOf(op.getParameterAttr()));
+    call.variable("g", op.getGradientAttr(), typeOf(op.getGradientAttr()));
+    call.variable("m", op.getFirstMomentAttr(), typeOf(op.getFirstMomentAttr()));
+    call.variable("v", op.getSecondMomentAttr(), typeOf(op.getSecondMomentAttr()));
     return call.call(op);
   }
 

@@ -123,19 +123,21 @@ void requireOld(const RankMemory &memory, size_t operand, const Contents &held, 
   }
 }
 
-/// The same elements of a parameter where they have `bytes` bytes each, not `from`: sums of gradients may be smaller.
+/// The same elements of a parameter where they have `bytes` bytes each, not `from`: sums of gradients may be smaller,
+/// moments larger.
 Member withBytes(const Member &member, uint64_t from, uint64_t bytes) {
   return {member.variable, member.begin / from * bytes, member.end / from * bytes, member.firstByte / from * bytes};
 }
 
 /// State is changed with its parameter alone: where that has padding, an operand that is written has nothing else.
+/// `from`: bytes of an element of the parameters.
 void requireNoMore(const RankMemory &memory, const proto::Operand &state, const Contents &contents,
-                   const std::vector<Member> &parameters) {
+                   const std::vector<Member> &parameters, uint64_t from) {
   if (state.access() != proto::Operand::READ_WRITE)
     return;
   uint64_t updated = 0, held = 0;
   for (const Member &parameter : parameters)
-    updated += parameter.end - parameter.begin;
+    updated += (parameter.end - parameter.begin) / from * elementBytes(state.dtype());
   for (const OperandSegment &segment : contents.segments)
     if (memory.values().heldIn(segment.value) && !memory.values().isPadding(segment.value))
       held += segment.end - segment.begin;
@@ -182,6 +184,7 @@ void requireGradient(RankMemory &memory, const std::vector<Contents> &read, std:
   const auto &operands = instance.command->kernel().operands();
   using Row = kernels::KernelRow;
   const proto::Operand &gradient = operands[Row::gradient];
+  const uint64_t own = elementBytes(operands[Row::parameter].dtype());
   const bool mayTakeOne = context.program.has_tail() && !context.isInTail(instance.call);
   const std::vector<Member> members = parametersIn(memory, operands[Row::parameter], read[Row::parameter], index);
   requireWhole(memory, *instance.command, members);
@@ -204,10 +207,10 @@ void requireGradient(RankMemory &memory, const std::vector<Contents> &read, std:
     memory.byOne |= update.oneFor && update.oneFor != context.one;
     for (size_t i = 0; i < update.state.size() && Row::state + i < size_t(operands.size()); ++i) {
       requireShared(Row::state + i);
-      requireOld(memory, Row::state + i, read[Row::state + i], update.state[i], member, index);
+      requireOld(memory, Row::state + i, read[Row::state + i], update.state[i],
+                 withBytes(member, own, elementBytes(operands[int(Row::state + i)].dtype())), index);
     }
-    const Member summed =
-        withBytes(member, elementBytes(operands[Row::parameter].dtype()), elementBytes(gradient.dtype()));
+    const Member summed = withBytes(member, own, elementBytes(gradient.dtype()));
     if (update.pending) {
       requireOld(memory, Row::gradient, read[Row::gradient], *update.pending, summed, index);
       continue;
@@ -223,7 +226,7 @@ void requireGradient(RankMemory &memory, const std::vector<Contents> &read, std:
   }
   requireSumType(memory, gradient, read[Row::gradient], index);
   for (size_t i = Row::state; i < size_t(operands.size()); ++i)
-    requireNoMore(memory, operands[int(i)], read[i], members);
+    requireNoMore(memory, operands[int(i)], read[i], members, own);
 }
 
 void requireSumType(const RankMemory &memory, const proto::Operand &operand, const Contents &sums, size_t index) {

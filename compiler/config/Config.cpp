@@ -59,14 +59,48 @@ void resolvePrecision(Resolver &resolver, Config &config) {
                                 " a float32 above 0 and at most 2^126");
 }
 
+/// The name of the type that is computed in.
+std::string name(const Config &config) { return config.fp16 ? "fp16" : config.bf16 ? "bf16" : "fp32"; }
+
+/// What trained parameters and their state are kept in, where DeepSpeed does so; after all that says who updates them.
+void resolveMasters(Resolver &resolver, Config &config) {
+  static constexpr std::string_view states = "bf16.bf16_optimizer_states", stage = "zero_optimization.stage",
+                                    away = "zero_optimization.offload_optimizer.device";
+  if (!config.bf16 && !config.fp16)
+    return;
+  const std::string path = config.bf16 ? "bf16.bf16_master_weights_and_grads" : "fp16.fp16_master_weights_and_grads";
+  const bool narrows = resolver.booleanOrDefault(path);
+  config.narrowMoments = config.bf16 && resolver.booleanOrDefault(states);
+  if (config.narrowMoments && !narrows)
+    return resolver.refuse(states, "moments are bfloat16 where master weights are, and " + path + " is false",
+                           "--set " + path + "=true");
+  if (!narrows)
+    return;
+  config.masters = config.bf16 ? "bf16" : "f16";
+  if (resolver.integerOrDefault(stage) == 0)
+    resolver.refuse(path, std::string(stage) + " is 0, and master weights have 16 bits with stage 1, 2 or 3 alone",
+                    "--set " + std::string(stage) + "=1");
+  if (config.optimizer.type != Optimizer::Type::AdamW)
+    resolver.refuse(path, "only Adam and AdamW update master weights of 16 bits; write one as optimizer.type",
+                    "--set optimizer.type=AdamW");
+  if (resolver.stringOrDefault(away) == "none" && !config.narrowMoments)
+    resolver.refuse(path,
+                    "with float32 moments the host updates such weights, and " + std::string(away) + " is \"none\"" +
+                        (config.bf16 ? "; with " + std::string(states) + " the device may" : ""),
+                    "--set " + std::string(away) + "=cpu");
+}
+
 /// What gradients are summed in, after the type that is computed in and the section zero_optimization.
 void resolveSums(Resolver &resolver, Config &config) {
   static constexpr std::string_view path = "data_types.grad_accum_dtype", sent = "communication_data_type";
-  const std::string type(resolver.string(path).value_or("fp32"));
+  const std::string type(resolver.string(path).value_or(config.masters.empty() ? "fp32" : name(config)));
+  if (!config.masters.empty() && type == "fp32")
+    resolver.refuse(path, "where master weights are " + name(config) + ", so are sums of gradients",
+                    "--set data_types.grad_accum_dtype=" + name(config));
   if (type == "fp32")
     return;
   config.sums = type == "bf16" ? "bf16" : "f16";
-  const std::string computed = config.fp16 ? "fp16" : config.bf16 ? "bf16" : "fp32";
+  const std::string computed = name(config);
   if (computed != "fp32" && computed != type)
     resolver.refuse(path,
                     computed + ".enabled is true, and such gradients are summed in \"" + computed + "\" or \"fp32\"",
@@ -188,6 +222,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolveParameterGroups(resolver, config);
     resolveClipping(resolver, config);
     resolveZero(resolver, config);
+    resolveMasters(resolver, config);
     resolveSums(resolver, config);
     resolveRecompute(resolver, config);
     resolveOffload(resolver, config);

@@ -182,6 +182,8 @@ struct Config {
   int64_t ranks = 1;                // data-parallel width: worldRanks / pipeline.stages
   int64_t worldRanks = 1;           // --ranks
   std::string sums;                 // gradients are summed in "bf16" or "f16"; "": in their parameter's type
+  std::string masters;              // trained parameters are kept in "bf16" or "f16"; "": as the file has them
+  bool narrowMoments = false;       // and so is their optimizer state; else float32
   bool bf16 = false;                // computes with bfloat16 (docs/precision.md)
   bool lossByTokens = false;        // losses are weighed by the targets of the whole batch (docs/loss.md)
   std::optional<AttachedLoss> loss; // none: the model has its own, or its file says which (docs/attach-loss.md)

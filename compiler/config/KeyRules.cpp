@@ -9,8 +9,6 @@ namespace {
 
 using enum Treatment;
 
-constexpr std::string_view masters =
-    "master weights are float32; data_types.grad_accum_dtype says what gradients are summed in";
 constexpr std::string_view inPlace = "a bucket is gathered in place, by one collective without a copy";
 constexpr std::string_view toOwner = "gradients are reduced to the rank that owns them, and not all-reduced";
 constexpr std::string_view byBucket = "buckets are gathered, not modules";
@@ -60,8 +58,8 @@ constexpr KeyRule rules[] = {
     {"aio.use_gds", Subsumed, "what is on NVMe passes through host memory, where it is updated", ""},
     {"compile.deepcompile", Subsumed, "every plan is compiled ahead of the run", ""},
     {"bf16.enabled", Honoured, "", ""},
-    {"bf16.bf16_master_weights_and_grads", DefaultOnly, masters, ""},
-    {"bf16.bf16_optimizer_states", DefaultOnly, "moments are float32", ""},
+    {"bf16.bf16_master_weights_and_grads", Honoured, "", ""},
+    {"bf16.bf16_optimizer_states", Honoured, "", ""},
     {"bf16.check_grad_overflow", Subsumed, "no step is left out: bfloat16 has the range of float32", ""},
     {"bf16.immediate_grad_update", Subsumed, "a gradient is added to its sum when it is computed", ""},
     {"communication_data_type", Honoured, "", ""},
@@ -80,7 +78,7 @@ constexpr KeyRule rules[] = {
     {"fp16.enabled", Honoured, "", ""},
     {"fp16.auto_cast", Subsumed, "what a parameter reaches is float16, and inputs are cast where they meet it", ""},
     {"fp16.consecutive_hysteresis", Honoured, "", ""},
-    {"fp16.fp16_master_weights_and_grads", DefaultOnly, masters, ""},
+    {"fp16.fp16_master_weights_and_grads", Honoured, "", ""},
     {"fp16.hysteresis", Honoured, "", ""},
     {"fp16.initial_scale_power", Honoured, "", ""},
     {"fp16.loss_scale", Honoured, "", ""},

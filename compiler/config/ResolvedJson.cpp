@@ -192,6 +192,12 @@ std::string resolvedJson(const Config &config) {
                                                    : json{{"snapshot", "blocking"}}},
         {"device_memory", config.deviceMemory ? json(*config.deviceMemory) : json(nullptr)}}},
   };
+  if (!config.masters.empty()) {
+    const std::string type = typeName(config.masters);
+    resolved[type][type + "_master_weights_and_grads"] = true;
+  }
+  if (config.narrowMoments)
+    resolved["bf16"]["bf16_optimizer_states"] = true;
   if (!config.sums.empty())
     resolved["data_types"] = {{"grad_accum_dtype", typeName(config.sums)}};
   if (config.loss)

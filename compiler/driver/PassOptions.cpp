@@ -66,6 +66,7 @@ InsertOptimizerOptions optimizerOptions(const config::Config &config) {
   options.maxCoeff = optimizer.maxCoeff;
   options.minCoeff = optimizer.minCoeff;
   options.biasCorrection = optimizer.biasCorrection;
+  options.narrowMoments = config.narrowMoments;
   options.clip = config.gradientClipping.value_or(0);
   options.parameterGroups = groupList(config.parameterGroups);
   const config::Scheduler &scheduler = config.scheduler;
@@ -169,6 +170,7 @@ CompileOptions ds::driver::compileOptions(const CompileRequest &request, const c
   options.tf32 = config.tf32;
   options.narrow = config.fp16 ? "f16" : config.bf16 ? "bf16" : "";
   options.sums = config.sums;
+  options.masters = config.masters;
   options.fp8 = config.fp8 == "off" ? "" : config.fp8;
   if (config.fp16)
     options.lossScale = lossScaleOptions(*config.fp16);

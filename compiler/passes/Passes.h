@@ -64,6 +64,7 @@ struct CompileOptions {
   InsertOptimizerOptions optimizer; ///< but for the micro-batches
   std::string narrow;               ///< compute with "bf16" or "f16", state stays f32; "": as the file says
   std::string sums;                 ///< gradients are summed in "bf16" or "f16"; "": in their parameter's type
+  std::string masters;              ///< trained parameters are kept in "bf16" or "f16"; "": as the file says
   std::string fp8;                  ///< linear layers in 8 bits, a scale for each "tensor" or "block"; "": none
   ScaleLossOptions lossScale;       ///< of f16
   bool countsTargets = false;       ///< losses and gradients are weighed by the targets of the whole batch

@@ -61,6 +61,8 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
     pm.addPass(createScaleGradients({.microbatches = options.countsTargets ? 1 : microbatches}));
     if (!options.sums.empty()) // what follows reads gradients in the type of their sums
       pm.addPass(createNarrowGradients({.type = options.sums}));
+    if (!options.masters.empty()) // what follows reads state in the type that it is kept in
+      pm.addPass(createNarrowMasters({.type = options.masters}));
     InsertOptimizerOptions optimizer = options.optimizer;
     optimizer.microbatches = microbatches;
     pm.addPass(createInsertOptimizer(optimizer));
@@ -101,13 +103,13 @@ static int64_t laidOutStage(const CompileOptions &options) {
 static double heldBytes(const CompileOptions &options) {
   const double shared = 1.0 / double(options.dataParallel);
   const int64_t stage = laidOutStage(options);
-  const int64_t whole = stage == 0 ? 4 : 3 - stage; // what ZeRO leaves whole
   // With ranks beside it, one works with 16 bits of the parameter.
   const bool works = !options.narrow.empty() && options.dataParallel > 1 && (stage == 1 || stage == 2) &&
-                     options.offload.parameters.empty();
-  const double gradient = options.sums.empty() ? 1 : 0.5;
-  return double(whole) + double(4 - whole) * shared - (works ? 0.5 - shared : 0) -
-         (1 - gradient) * (stage < 2 ? 1 : shared);
+                     options.offload.parameters.empty() && options.masters.empty();
+  const double gradient = options.sums.empty() || !options.masters.empty() ? 1 : 0.5;
+  const double moments = options.masters.empty() || options.optimizer.narrowMoments ? 2 : 4;
+  const auto held = [&](double bytes, int64_t sharedFrom) { return stage < sharedFrom ? bytes : bytes * shared; };
+  return held(1, 3) + held(gradient, 2) + held(moments, 1) - (works ? 0.5 - shared : 0);
 }
 
 void buildCutPipeline(OpPassManager &pm, const CompileOptions &options) {
@@ -377,6 +379,8 @@ private:
   Flag<double> lr_{*this, "lr", options_.optimizer.lr, "learning rate"};
   Flag<std::string> narrow_{*this, "narrow", options_.narrow, "compute with bf16 or f16"};
   Flag<std::string> sums_{*this, "sums", options_.sums, "sum gradients in bf16 or f16"};
+  Flag<std::string> masters_{*this, "masters", options_.masters, "keep trained parameters in bf16 or f16"};
+  Flag<bool> narrowMoments_{*this, "narrow-moments", options_.optimizer.narrowMoments, "and their optimizer state"};
   Flag<std::string> fp8_{*this, "fp8", options_.fp8, "linear layers in 8 bits: tensor or block"};
   Flag<bool> countsTargets_{*this, "count-targets", options_.countsTargets, "weigh losses by targets"};
   Flag<bool> delaysUpdates_{*this, "delay-updates", options_.delaysUpdates, "updates are of the step before"};

@@ -88,8 +88,9 @@ void Adapters::requirePair(const Variable &weight) const {
 }
 
 void Adapters::requirePart(const Variable &part, const Variable &weight, bool isDown) const {
-  const bool isKeptIn16 = isNarrowFloat(DType(weight.dtype())); // what is trained beside it is not
-  if (part.dtype() != (isKeptIn16 ? plan::proto::DTYPE_F32 : weight.dtype()) || !part.trainable() ||
+  // What is frozen may be kept in 16 bits without what is trained beside it, and that where the configuration says so.
+  const DType own = DType(part.dtype()), wanted = DType(weight.dtype());
+  if (!(isNarrowFloat(own) || own == (isNarrowFloat(wanted) ? DType::F32 : wanted)) || !part.trainable() ||
       !part.persistent() || part.aliases_size() > 0)
     throw Error(part.name() + " is not trained and exported in the type of " + weight.name() + " by the plan, as " +
                 asked(plan_) + " asks");

@@ -257,6 +257,16 @@ void readFp16(const Reader &reader, ConfigFile &config) {
                      .consecutive = reader.flag("fp16.consecutive_hysteresis", false)};
 }
 
+/// After the type that is computed in: keys of a section that is off ask for nothing.
+void readMasters(const Reader &reader, ConfigFile &config) {
+  if (config.bf16 && reader.flag("bf16.bf16_master_weights_and_grads", false)) {
+    config.masters = "bf16";
+    config.narrowMoments = reader.flag("bf16.bf16_optimizer_states", false);
+  } else if (config.fp16 && reader.flag("fp16.fp16_master_weights_and_grads", false)) {
+    config.masters = "fp16";
+  }
+}
+
 /// What is reduced is gathered in one piece, so the smallest limit holds. transformers derives what says "auto" from
 /// the hidden size.
 uint64_t readBucket(const Reader &reader, uint64_t hidden) {
@@ -306,11 +316,12 @@ ConfigFile readConfig(std::string_view text, const std::string &name, const std:
   config.clip = reader.number("gradient_clipping", 1.0); // 1.0 since DeepSpeed 0.19
   config.tokens = reader.text("deepstatic.loss_normalization", "microbatch") == "tokens";
   config.delayed = reader.flag("deepstatic.delayed_update", false);
-  config.sums = reader.text("data_types.grad_accum_dtype", "fp32");
-  config.reductionType = reader.text("communication_data_type", config.sums);
   config.bf16 = reader.flag("bf16.enabled", reader.isAuto("bf16.enabled") && trained.bf16);
   config.fp8 = reader.text("deepstatic.fp8", "off");
   readFp16(reader, config);
+  readMasters(reader, config);
+  config.sums = reader.text("data_types.grad_accum_dtype", config.masters);
+  config.reductionType = reader.text("communication_data_type", config.sums);
   config.bucket = readBucket(reader, trained.hidden);
   return config;
 }

@@ -39,9 +39,11 @@ struct ConfigFile {
   bool delayed = false; ///< updates are of the gradients of the step before
   bool tokens = false;  ///< losses are weighed by the targets of the whole batch
   bool bf16 = false;
-  std::string fp8 = "off";   ///< deepstatic.fp8; else "tensor" or "block"
-  std::string reductionType; ///< communication_data_type, what `sums` is where it is left out
-  std::string sums;          ///< data_types.grad_accum_dtype, likewise
+  std::string fp8 = "off";      ///< deepstatic.fp8; else "tensor" or "block"
+  std::string reductionType;    ///< communication_data_type, what `sums` is where it is left out
+  std::string sums;             ///< data_types.grad_accum_dtype, likewise
+  std::string masters = "fp32"; ///< what trained parameters are kept in: "bf16" or "fp16", which `sums` then is, too
+  bool narrowMoments = false;   ///< and so is their state
   std::optional<Fp16> fp16;
   uint64_t bucket = 0; ///< most elements of a bucket of several parameters
   Schedule schedule;

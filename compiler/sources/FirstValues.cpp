@@ -9,6 +9,7 @@
 #include "core/DType.h"
 #include "core/Error.h"
 #include "core/Sha256.h"
+#include "kernels/Numbers.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -98,10 +100,25 @@ private:
       throw Error(variable.name() + " is state of the training, and does not begin at zero in the plan");
   }
 
+  /// The elements of a tensor of the model as the variable begins: of 16 bits, float32 is rounded.
+  static std::string asKept(const proto::Variable &variable, const std::string &elements) {
+    const DType dtype = DType(variable.dtype());
+    if (!isNarrowFloat(dtype))
+      return elements;
+    const size_t count = elements.size() / sizeof(float);
+    std::string kept(count * size_t(byteSize(dtype)), '\0');
+    for (size_t i = 0; i < count; ++i) {
+      float value;
+      std::memcpy(&value, &elements[i * sizeof value], sizeof value);
+      kernels::storeDouble(&kept[i * size_t(byteSize(dtype))], dtype, value);
+    }
+    return kept;
+  }
+
   void requireBytes(const proto::Variable &variable, const Tensor &tensor) {
     const proto::Source &source = variable.source();
     if (tensor.isHere && tensor.file.empty()) {
-      if (!source.has_literal() || source.literal() != tensor.literal)
+      if (!source.has_literal() || source.literal() != asKept(variable, tensor.literal))
         refuse(variable, "its elements stand in the model's graph, and the plan has others");
       return;
     }
@@ -276,7 +293,7 @@ bool isGiven(const proto::Plan &plan, const proto::Variable &variable) {
 bool holdsGiven(const proto::Plan &plan, const proto::Variable &variable, const ModelFile &model,
                 const std::string &planFolder) {
   const auto &range = variable.source().range();
-  if (!range.dtype().empty()) // widened
+  if (!range.dtype().empty() && !isNarrowFloat(DType(variable.dtype()))) // widened
     return false;
   const auto bytesOf = [](const std::string &path, uint64_t offset, uint64_t length) {
     std::string bytes(length, '\0');

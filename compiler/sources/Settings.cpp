@@ -8,6 +8,7 @@
 #include "compiler/sources/Sources.h"
 #include "compiler/sources/Targets.h"
 #include "compiler/sources/UpdateProgram.h"
+#include "core/DType.h"
 #include "core/Error.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/plan/world/Mesh.h"
@@ -226,11 +227,24 @@ std::string sumsOf(const proto::Plan &plan) {
   return "fp32";
 }
 
+/// Trained parameters are kept in the type that the configuration asks for; those of float64 models stay float64.
+void requireMasters(const proto::Plan &plan, const ConfigFile &config) {
+  const proto::DType wanted = config.masters == "bf16"   ? proto::DTYPE_BF16
+                              : config.masters == "fp16" ? proto::DTYPE_F16
+                                                         : proto::DTYPE_F32;
+  const std::string type = config.fp16 ? "fp16" : "bf16";
+  for (const proto::Variable &variable : plan.variables())
+    if (variable.trainable() && variable.dtype() != wanted && variable.dtype() != proto::DTYPE_F64)
+      throw Error("the plan keeps " + variable.name() + " in " + std::string(name(DType(variable.dtype()))) + ", but " +
+                  type + "." + type + "_master_weights_and_grads is " + (config.masters == "fp32" ? "false" : "true"));
+}
+
 /// What is narrow in a plan is of the one type that the configuration asks for, and so are sums of gradients.
 Claim precision(const proto::Plan &plan, const ConfigFile &config) {
   const bool areFloats = std::ranges::any_of(plan.variables(), [](const proto::Variable &variable) {
-    return variable.trainable() && variable.dtype() == proto::DTYPE_F32;
+    return variable.trainable() && variable.dtype() != proto::DTYPE_F64;
   });
+  requireMasters(plan, config);
   if (const std::string sums = sumsOf(plan); areFloats && sums != config.sums)
     throw Error("the plan sums gradients in " + sums + ", but data_types.grad_accum_dtype is \"" + config.sums + "\"");
   const std::set<uint32_t> ofSums = valuesOfSums(plan);
@@ -248,8 +262,12 @@ Claim precision(const proto::Plan &plan, const ConfigFile &config) {
   require(proto::DTYPE_BF16, "bfloat16", "bf16", config.bf16);
   require(proto::DTYPE_F16, "float16", "fp16", config.fp16.has_value());
   const bool hasFp8 = requireFp8(plan, config.fp8);
-  const std::string sums =
+  std::string sums =
       config.sums == "fp32" ? "" : "; gradients are summed in " + config.sums + ", as data_types.grad_accum_dtype asks";
+  if (config.masters != "fp32")
+    sums = "; parameters are kept and gradients summed in " + config.masters + ", as " + config.masters + "." +
+           config.masters + "_master_weights_and_grads asks" +
+           (config.narrowMoments ? ", and moments, as bf16.bf16_optimizer_states asks" : "");
   if (config.fp16)
     return {"precision",
             "activations are float16, as fp16.enabled asks, and " + requireLossScale(plan, *config.fp16) + sums};

@@ -10,6 +10,7 @@
 
 #include "compiler/sources/ReferenceOps.h"
 #include "compiler/sources/Settings.h"
+#include "core/DType.h"
 #include "core/Error.h"
 #include "kernels/KernelTable.h"
 #include "runtime/plan/world/Mesh.h"
@@ -213,6 +214,12 @@ private:
     return config_.sums == "bf16" ? proto::DTYPE_BF16 : proto::DTYPE_F16;
   }
 
+  /// What the state of a parameter is kept in.
+  proto::DType momentsOf(const proto::Variable &parameter) const {
+    const bool isNarrow = isNarrowFloat(DType(parameter.dtype()));
+    return isNarrow && !config_.narrowMoments ? proto::DTYPE_F32 : parameter.dtype();
+  }
+
   void build() {
     states_[stepName] = {.dtype = proto::DTYPE_I64};
     std::vector<Term> squares;
@@ -248,7 +255,7 @@ private:
     const std::string &name = parameter.name(), &kind = config_.optimizer;
     std::string gradient = name + "::gradient";
     const auto state = [&](const char *suffix) {
-      states_[name + suffix] = {.of = &parameter};
+      states_[name + suffix] = {.of = &parameter, .dtype = momentsOf(parameter)};
       return name + suffix;
     };
     const Group *group = groupOf(config_, name);

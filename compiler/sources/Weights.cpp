@@ -43,12 +43,14 @@ void requireType(const std::string &what, const auto &has, std::optional<DType> 
                 " " + shapeText(shape) + " in the model");
 }
 
-/// The type that a tensor of the model has in the plan. A float32 parameter may be kept in 16 bits: what is frozen
-/// where its file has no more, which its first value tells.
+/// The type that a tensor of the model has in the plan. A float32 parameter may be kept in 16 bits: what is trained
+/// where the configuration says so (Settings.h), what is frozen where its file has no more, which its first value
+/// tells.
 std::optional<DType> keptType(const proto::Variable &variable, const Tensor &tensor) {
   const std::optional<DType> said = dtypeFromNumber(variable.dtype());
-  const bool isKeptIn16 = tensor.dtype == DType::F32 && said && isNarrowFloat(*said) && !variable.trainable() &&
-                          variable.kind() == proto::Variable::PARAMETER;
+  const bool isAsStored = variable.source().has_range() && variable.source().range().dtype().empty();
+  const bool isKeptIn16 = tensor.dtype == DType::F32 && said && isNarrowFloat(*said) &&
+                          (variable.trainable() || isAsStored) && variable.kind() == proto::Variable::PARAMETER;
   return isKeptIn16 ? said : tensor.dtype;
 }
 

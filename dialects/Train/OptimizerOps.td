@@ -22,7 +22,7 @@ def Train_AdamWOp : Train_UpdateOp<"adamw",
     first, and 0 is no update; `step` counts the updates done before this one. `beta1` of this update is `momentum` where there is one.
 
     **Constraints**
-    - (adamw_c1) parameter and both moments name variables of one float type; gradient one of that type, or of bf16 or f16.
+    - (adamw_c1) parameter and both moments name variables of one float type; gradient one of that type, or of bf16 or f16. Moments of a parameter of 16 bits may be f32.
   }];
   let assemblyFormat = [{
     $parameter `gradient` $gradient `moments` $first_moment `,` $second_moment `rate` $learning_rate `step` $step `clip` $clip

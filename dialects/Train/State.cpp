@@ -50,7 +50,8 @@ LogicalResult VariableOp::verify() {
   if (auto file = dyn_cast_if_present<FileSourceAttr>(getSource().value_or(Attribute()))) {
     const StringRef stored = file.getDtype();
     const int64_t own = type.getElementTypeBitWidth(), bits = stored.empty() ? own : stored == "F32" ? 32 : 16;
-    if (!stored.empty() && (!isa<FloatType>(type.getElementType()) || bits >= own ||
+    const bool rounds = isNarrowFloat(type.getElementType());
+    if (!stored.empty() && (!isa<FloatType>(type.getElementType()) || (bits >= own && !rounds) ||
                             (stored != "F32" && stored != "BF16" && stored != "F16"))) // variable_c6
       return emitOpError() << "elements stored as '" << stored << "' are not widened to " << type.getElementType();
     const int64_t bytes = type.getNumElements() * (bits == 1 ? 1 : bits / 8);
@@ -140,6 +141,11 @@ static bool isSumOf(RankedTensorType type, RankedTensorType parameter) {
                                parameter.getElementType().isF32());
 }
 
+/// Whether an optimizer may keep `type` for a parameter of type `parameter`: its own, or f32 where that has 16 bits.
+static bool isMomentOf(RankedTensorType type, RankedTensorType parameter) {
+  return type == parameter || type == statisticsType(parameter);
+}
+
 LogicalResult VariableOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!getOf())
     return success();
@@ -149,7 +155,8 @@ LogicalResult VariableOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto parameter = symbols.lookupNearestSymbolFrom<VariableOp>((*this)->getParentOp(), getOfAttr());
   if (!parameter) // variable_c5
     return emitOpError() << getOfAttr() << " is not a train.variable";
-  if (parameter.getKind() == VariableKind::Parameter && isSumOf(getTensorType(), parameter.getTensorType()))
+  const RankedTensorType own = getTensorType(), type = parameter.getTensorType();
+  if (parameter.getKind() == VariableKind::Parameter && (isSumOf(own, type) || isMomentOf(own, type)))
     return success();
   InFlightDiagnostic error = emitOpError() << "of " << getType() << " is of " << getOfAttr() // variable_c5
                                            << ", which must be a parameter of that type";
@@ -157,7 +164,8 @@ LogicalResult VariableOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return error;
 }
 
-/// Whether an update's parameter and state are variables of one float type, and its gradient is one that may be summed.
+/// Whether an update's parameter is a float, its state is of one type that may be kept for it, and its gradient of one
+/// that may be summed.
 template <typename OpTy>
 static LogicalResult verifyUpdate(OpTy op, ArrayRef<FlatSymbolRefAttr> states, SymbolTableCollection &symbols) {
   StateOpInterface parameter = lookup(op, op.getParameterAttr(), symbols);
@@ -169,9 +177,14 @@ static LogicalResult verifyUpdate(OpTy op, ArrayRef<FlatSymbolRefAttr> states, S
     return op->emitOpError() << op.getParameterAttr() << " is " << type << "; only floats are updated";
   if (!isSumOf(gradient.getStateType(), type) && !lookup(op, op.getGradientAttr(), symbols, type))
     return failure();
-  for (FlatSymbolRefAttr state : states)
-    if (!lookup(op, state, symbols, type))
+  RankedTensorType kept = type;
+  for (FlatSymbolRefAttr name : states) {
+    StateOpInterface state = lookup(op, name, symbols);
+    if (state && name == states.front() && isMomentOf(state.getStateType(), type))
+      kept = state.getStateType();
+    if (!state || !lookup(op, name, symbols, kept))
       return failure();
+  }
   return success();
 }
 

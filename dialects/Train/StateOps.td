@@ -13,7 +13,7 @@ class Train_Attr<string name, string mnemonicName> : AttrDef<Train_Dialect, name
 def Train_FileSource : Train_Attr<"FileSource", "file"> {
   let summary = "bytes of a file: little-endian, row-major";
   let description = "`path` as the model names it, relative to the model's folder. `dtype`: of the elements there, as safetensors names it, "
-                    "if they have fewer bits than the variable's and are widened.";
+                    "if they are widened to the variable's type, or rounded to its 16 bits.";
   let parameters = (ins StringRefParameter<>:$path, "int64_t":$offset, "int64_t":$length,
                         StringRefParameter<"", "\"\"">:$dtype);
   let assemblyFormat = "`<` $path `,` $offset `,` $length (`,` $dtype^)? `>`";
@@ -70,8 +70,8 @@ def Train_VariableOp : Train_Op<"variable", [Symbol, DeclareOpInterfaceMethods<S
     - (variable_c2) parameters, buffers and optimizer state have a source, gradients and metrics none.
     - (variable_c3) a file source is as long as the tensor, or as its elements are in the file.
     - (variable_c4) only a parameter of a float type is trainable.
-    - (variable_c5) only a gradient or optimizer state is `of` something: a parameter of its type; sums of gradients may have 16 bits.
-    - (variable_c6) a file has elements of the tensor's type, or of a float type of fewer bits.
+    - (variable_c5) only a gradient or optimizer state is `of` something: a parameter of its type; sums of gradients may have 16 bits, and state of a parameter of 16 bits f32.
+    - (variable_c6) a file has elements of the tensor's type, or of a float type of fewer bits; f32, bf16 and f16 are rounded to a variable of 16 bits.
   }];
   let arguments = (ins Train_VariableKindAttr:$kind, SymbolNameAttr:$sym_name, OptionalAttr<FlatSymbolRefAttr>:$of,
                        TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<AnyAttr>:$source, UnitAttr:$trainable,

@@ -1,7 +1,9 @@
 // adamw: one fused pass over p, g, m, v (28 bytes an element in float32), torch.optim.AdamW's single-tensor formula in
-// the tensors' type; what is one number for the whole update is computed in float64, as torch does.
+// the tensors' type, or in float32 where they have 16 bits; what is one number for the whole update is computed in
+// float64, as torch does.
 #include "kernels/optimizer/adamw_call.h"
 #include "kernels/optimizer/gradients.h"
+#include "kernels/optimizer/state.h"
 
 #include <algorithm>
 
@@ -44,7 +46,6 @@ public:
       return status;
     if (*static_cast<const double *>(operands[6]) == 0) // no update
       return Status::success();
-    auto *p = static_cast<T *>(operands[0]), *m = static_cast<T *>(operands[2]), *v = static_cast<T *>(operands[3]);
     const AdamWScalars scalars(call_, *static_cast<const double *>(operands[4]),
                                *static_cast<const int64_t *>(operands[5]), *static_cast<const double *>(operands[6]),
                                beta1Of(call_, operands.back()));
@@ -53,7 +54,10 @@ public:
       const int64_t begin = piece * grain;
       withGradients<T>(operands[1], call_.gradient, begin, std::min(grain, call_.elements - begin),
                        [&](int64_t first, int64_t count, const T *g) {
-                         run_(p + first, g, m + first, v + first, count, coefficients);
+                         const State<T> p(operands[0], call_.dtype, first, count);
+                         const State<T> m(operands[2], call_.moments, first, count);
+                         const State<T> v(operands[3], call_.moments, first, count);
+                         run_(p.elements(), g, m.elements(), v.elements(), count, coefficients);
                        });
     });
     return Status::success();
@@ -68,7 +72,7 @@ private:
 
 std::unique_ptr<Kernel> makeAdamW(const Invocation &invocation, const BuildOptions &) {
   const AdamWCall call{Call(invocation)};
-  return makeByFloat<AdamW>(call.dtype, call);
+  return makeByFloat<AdamW>(isNarrowFloat(call.dtype) ? DType::F32 : call.dtype, call);
 }
 
 } // namespace ds::kernels

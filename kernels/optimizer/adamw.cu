@@ -55,10 +55,21 @@ template <typename T> __device__ void update(T &p, T g, T &m, T &v, const Coeffi
   p = parameter + k.minusStepSize * first / (std::sqrt(second) / k.correction2 + k.epsilon);
 }
 
-template <typename T, typename G>
+template <typename T, typename P, typename G, typename M>
+__device__ void updateElement(P &p, G g, M &m, M &v, const Coefficients<T> &k) {
+  T parameter = T(wide(p)), first = T(wide(m)), second = T(wide(v));
+  update(parameter, T(wide(g)), first, second, k);
+  p = narrow<P>(parameter);
+  m = narrow<M>(first);
+  v = narrow<M>(second);
+}
+
+/// Of a parameter of 16 bits, which is computed with in float32, moments may be float32.
+template <typename P, typename G, typename M>
 __global__ void __launch_bounds__(blockThreads)
-    adamwKernel(T *p, const G *g, T *m, T *v, int64_t elements, const double *lr, const int64_t *step,
+    adamwKernel(P *p, const G *g, M *m, M *v, int64_t elements, const double *lr, const int64_t *step,
                 const double *clip, const double *momentum, AdamWNumbers numbers, bool packed, Refuser refuse) {
+  using T = decltype(wide(P{}));
   __shared__ Coefficients<T> k;
   if (*step < 0) { // the same for all threads
     if (threadIdx.x == 0 && blockIdx.x == 0)
@@ -71,21 +82,22 @@ __global__ void __launch_bounds__(blockThreads)
     k = coefficientsOf<T>(numbers, *lr, *step, *clip, momentum ? *momentum : numbers.beta1);
   __syncthreads();
   constexpr int width = packOf<T>;
-  using Elements = Pack<T, width>;
+  using Parameters = Pack<P, width>;
+  using Moments = Pack<M, width>;
   const int64_t stride = int64_t(gridDim.x) * blockDim.x, start = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t packs = packed ? elements / width : 0;
   for (int64_t i = start; i < packs; i += stride) {
-    auto ps = reinterpret_cast<Elements *>(p)[i], ms = reinterpret_cast<Elements *>(m)[i],
-         vs = reinterpret_cast<Elements *>(v)[i];
+    auto ps = reinterpret_cast<Parameters *>(p)[i];
+    auto ms = reinterpret_cast<Moments *>(m)[i], vs = reinterpret_cast<Moments *>(v)[i];
     const auto gs = reinterpret_cast<const Pack<G, width> *>(g)[i];
     for (int j = 0; j < width; ++j)
-      update(ps.values[j], T(wide(gs.values[j])), ms.values[j], vs.values[j], k);
-    reinterpret_cast<Elements *>(p)[i] = ps;
-    reinterpret_cast<Elements *>(m)[i] = ms;
-    reinterpret_cast<Elements *>(v)[i] = vs;
+      updateElement(ps.values[j], gs.values[j], ms.values[j], vs.values[j], k);
+    reinterpret_cast<Parameters *>(p)[i] = ps;
+    reinterpret_cast<Moments *>(m)[i] = ms;
+    reinterpret_cast<Moments *>(v)[i] = vs;
   }
   for (int64_t i = packs * width + start; i < elements; i += stride)
-    update(p[i], T(wide(g[i])), m[i], v[i], k);
+    updateElement(p[i], g[i], m[i], v[i], k);
 }
 
 } // namespace
@@ -93,9 +105,11 @@ __global__ void __launch_bounds__(blockThreads)
 std::unique_ptr<Kernel> makeAdamW(const Invocation &invocation, const BuildOptions &) {
   const AdamWCall call{Call(invocation)};
   const AdamWNumbers numbers{call.beta1, call.beta2, call.epsilon, call.weightDecay, call.decoupled};
-  return withGradient(call.dtype, call.gradient, [&](auto zero, auto gradient) {
-    using T = decltype(zero);
+  const auto make = [&](auto parameter, auto gradient, auto moment) {
+    using P = decltype(parameter);
     using G = decltype(gradient);
+    using M = decltype(moment);
+    constexpr int width = packOf<decltype(wide(parameter))>;
     return launching(
         invocation,
         [numbers, elements = call.elements, cycled = call.cycled](const CallContext &context,
@@ -104,14 +118,19 @@ std::unique_ptr<Kernel> makeAdamW(const Invocation &invocation, const BuildOptio
           for (size_t i = 0; i < 4; ++i)
             addresses |= reinterpret_cast<uintptr_t>(operands[i]);
           if (elements > 0)
-            launch<adamwKernel<T, G>>(
-                blocksFor(elements, blockThreads * packOf<T>, mostUpdateBlocks), blockThreads, streamOf(context),
-                at<T>(operands, 0), at<const G>(operands, 1), at<T>(operands, 2), at<T>(operands, 3), elements,
+            launch<adamwKernel<P, G, M>>(
+                blocksFor(elements, blockThreads * width, mostUpdateBlocks), blockThreads, streamOf(context),
+                at<P>(operands, 0), at<const G>(operands, 1), at<M>(operands, 2), at<M>(operands, 3), elements,
                 at<const double>(operands, 4), at<const int64_t>(operands, 5), at<const double>(operands, 6),
                 cycled ? at<const double>(operands, 7) : nullptr, numbers, addresses % 16 == 0, Refuser(context));
         },
         stepRefusal("adamw"));
-  });
+  };
+  if (isNarrowFloat(call.dtype))
+    return withHalf(call.dtype, [&](auto low) {
+      return call.moments == call.dtype ? make(low, low, low) : make(low, low, float{});
+    });
+  return withGradient(call.dtype, call.gradient, [&](auto zero, auto gradient) { return make(zero, gradient, zero); });
 }
 
 } // namespace ds::kernels::cuda

@@ -6,11 +6,17 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string>
 
 namespace ds::kernels {
 
 struct AdamWCall {
-  explicit AdamWCall(const Call &call) : elements(call.elements("p")), dtype(call.dtype()), gradient(call.dtype("g")) {
+  explicit AdamWCall(const Call &call)
+      : elements(call.elements("p")), dtype(call.dtype()), gradient(call.dtype("g")), moments(call.dtype("m")) {
+    const bool isNarrow = isNarrowFloat(dtype);
+    call.require(gradient == dtype || !isNarrow, "operand 1 (g) must have the type of p, " + std::string(name(dtype)));
+    call.require(moments == dtype || isNarrow, "operand 2 (m) must have the type of p, " + std::string(name(dtype)));
+    call.require(call.dtype("v") == moments, "operand 3 (v) must have the type of m, " + std::string(name(moments)));
     beta1 = call.numberIn("beta1", 0, 1);
     beta2 = call.numberIn("beta2", 0, 1);
     epsilon = call.number("epsilon");
@@ -22,6 +28,7 @@ struct AdamWCall {
   int64_t elements;
   DType dtype;
   DType gradient; ///< g's, which may have 16 bits
+  DType moments;  ///< those of m and v: p's, or float32 where p has 16 bits
   double beta1 = 0, beta2 = 0, epsilon = 0, weightDecay = 0;
   bool decoupled = true; ///< AdamW; else weight decay is added to the gradient (Adam)
   bool cycled = false;   ///< beta1 is the last operand's

@@ -106,7 +106,17 @@ WidenFunction widening(const std::string &safetensorsDType, DType target) {
   return nullptr;
 }
 
+/// Floats of at most 32 bits, rounded to nearest even.
+template <typename Target> static WidenFunction roundingTo(const std::string &safetensorsDType) {
+  return safetensorsDType == "F32"    ? convert<float, Target>
+         : safetensorsDType == "BF16" ? convert<BFloat16, Target>
+         : safetensorsDType == "F16"  ? convert<Float16, Target>
+                                      : nullptr;
+}
+
 WidenFunction weightWidening(const std::string &safetensorsDType, DType target) {
+  if (isNarrowFloat(target))
+    return target == DType::BF16 ? roundingTo<BFloat16>(safetensorsDType) : roundingTo<Float16>(safetensorsDType);
   const bool isFloatInFile = safetensorsDType.starts_with('F') || safetensorsDType == "BF16";
   const bool isSameSize = int64_t(safetensorsElementBytes(safetensorsDType)) == byteSize(target);
   return isFloatInFile == isFloat(target) && (isFloatInFile || isSameSize) ? widening(safetensorsDType, target)

@@ -17,7 +17,7 @@ using WidenFunction = void (*)(const std::byte *source, std::byte *target, size_
 WidenFunction widening(const std::string &safetensorsDType, DType target);
 
 /// The same for a file of weights, where an integer is never taken for a float or for another integer: the element's
-/// own type, or a float of fewer bits. nullptr for all others.
+/// own type, or a float of fewer bits; a float of at most 32 bits is rounded to a weight of 16. nullptr for all others.
 WidenFunction weightWidening(const std::string &safetensorsDType, DType target);
 
 /// The safetensors dtype of a variable's elements in exports: floats of 16 bits are float32 there, which every reader

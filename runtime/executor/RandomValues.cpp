@@ -2,6 +2,7 @@
 #include "runtime/executor/RandomValues.h"
 
 #include "core/DType.h"
+#include "kernels/Numbers.h"
 #include "kernels/Philox.h"
 
 #include <algorithm>
@@ -59,12 +60,7 @@ void RandomValues::writePart(DType dtype, uint64_t first, uint64_t count, std::b
     const uint64_t element = first + i;
     if (element / 4 != drawn)
       draw(drawn = element / 4, values);
-    if (dtype == DType::F32) {
-      const auto value = float(values[element % 4]);
-      std::memcpy(target + i * sizeof value, &value, sizeof value);
-    } else {
-      std::memcpy(target + i * sizeof(double), &values[element % 4], sizeof(double));
-    }
+    kernels::storeDouble(target + i * uint64_t(byteSize(dtype)), dtype, values[element % 4]);
   }
 }
 

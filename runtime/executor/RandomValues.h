@@ -18,7 +18,8 @@ struct RandomValues {
   uint64_t seed = 0;
   uint32_t variable = 0; ///< index in the plan
 
-  /// Writes elements [first, first + count) as float32 or float64. `threads` share the work, and change no bit.
+  /// Writes elements [first, first + count) as floats, those of 16 bits rounded from float32. `threads` share the work,
+  /// and change no bit.
   void write(DType dtype, uint64_t first, uint64_t count, std::byte *target, unsigned threads = 1) const;
 
 private:

@@ -209,7 +209,7 @@ void VariableSources::matchVariable(uint32_t index, const std::string &name) {
                 ", but the plan wants " + std::string(ds::name(dtype)) + " " + toString(shapeOf(variable)) +
                 (isNarrower ? "; weights are widened, never narrowed: save them as float32" : ""));
   }
-  const bool isSame = int64_t(safetensorsElementBytes(tensor.dtype)) == byteSize(dtype);
+  const bool isSame = tensor.dtype == safetensorsName(dtype);
   parts_.emplace(index, FilePart{&file.file(), tensor.offset, isSame ? "" : tensor.dtype});
 }
 
@@ -234,15 +234,17 @@ void VariableSources::refuseUnmatched() const {
 
 std::vector<std::string> VariableSources::notes() const {
   std::vector<std::string> notes;
-  std::map<std::string, uint64_t> widened; // by dtype
+  std::map<std::pair<std::string, std::string>, uint64_t> converted; // by what they are, and what became of them
   for (const auto &[index, part] : parts_)
-    if (plan_.variables(int(index)).kind() == plan::proto::Variable::PARAMETER && !part.dtype.empty())
-      ++widened[part.dtype];
+    if (const plan::proto::Variable &own = plan_.variables(int(index));
+        own.kind() == plan::proto::Variable::PARAMETER && !part.dtype.empty()) {
+      const DType dtype = DType(own.dtype());
+      ++converted[{part.dtype, (isNarrowFloat(dtype) ? "rounded to " : "widened to ") + std::string(ds::name(dtype))}];
+    }
   const std::string from = options_.weightsPath.empty() ? "the plan's weight files" : options_.weightsPath;
-  for (const auto &[dtype, count] : widened)
+  for (const auto &[change, count] : converted)
     notes.push_back(std::to_string(count) + " of " + std::to_string(parameters_) + " parameters are " +
-                    longName(dtype) + " in " + from + " and were widened to " +
-                    (dtype == "F32" ? "float64" : "float32"));
+                    longName(change.first) + " in " + from + " and were " + change.second);
   if (!rule_.prefix.empty())
     notes.push_back(rule_.sentence(options_.weightsPath));
   if (!unmatched_.empty())
@@ -324,9 +326,11 @@ void VariableSources::generate(const plan::proto::Variable &variable, uint32_t i
 void VariableSources::refuseNan(const plan::proto::Variable &variable, uint64_t first,
                                 std::span<const std::byte> bytes) const {
   const DType dtype = DType(variable.dtype());
-  const std::optional<uint64_t> at = dtype == DType::F32   ? firstNan<float>(bytes)
-                                     : dtype == DType::F64 ? firstNan<double>(bytes)
-                                                           : std::nullopt;
+  const std::optional<uint64_t> at = dtype == DType::F32    ? firstNan<float>(bytes)
+                                     : dtype == DType::F64  ? firstNan<double>(bytes)
+                                     : dtype == DType::BF16 ? firstNan<BFloat16>(bytes)
+                                     : dtype == DType::F16  ? firstNan<Float16>(bytes)
+                                                            : std::nullopt;
   if (at)
     throw Error("parameter " + variable.name() + " is NaN at element " + std::to_string(first + *at) +
                 "; nothing can be trained from such weights: give others with --weights");

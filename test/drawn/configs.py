@@ -101,8 +101,9 @@ AXES = {
     "csv_monitor.job_name": ["drawn"],
 }
 # Keys that a word of an axis stands for, that are written where they are needed, that want larger models (deepstatic.fp8), or whose losses
-# are no other configuration's (data_types.grad_accum_dtype).
-WITHIN = ["bf16.enabled", "fp16.enabled", "deepstatic.fp8", "data_types.grad_accum_dtype", "optimizer.type", "optimizer.params",
+# are no other configuration's (sums, parameters and moments of 16 bits).
+WITHIN = ["bf16.enabled", "fp16.enabled", "deepstatic.fp8", "data_types.grad_accum_dtype", "bf16.bf16_master_weights_and_grads",
+          "bf16.bf16_optimizer_states", "fp16.fp16_master_weights_and_grads", "optimizer.type", "optimizer.params",
           "scheduler.type", "scheduler.params", "train_batch_size", "deepstatic.nvme_path", "tensorboard.output_path", "csv_monitor.output_path"]
 STAGED = ("gpipe", "1f1b", "interleaved", "zb-h1")
 

@@ -63,8 +63,3 @@ def test_the_answer_to_each_key(bench, tools, tmp_path):  # noqa: F811
                        data_types={"grad_accum_dtype": "fp32"})
     answers = {answer["path"]: answer["status"] for answer in one.report(plan)["config"]}
     assert answers["bf16.enabled"] == "honoured" and answers["bf16.check_grad_overflow"] == "subsumed"
-    for key, value in (("bf16.bf16_master_weights_and_grads", True), ("bf16.bf16_optimizer_states", True)):
-        config = write_config(tmp_path / "c.json", MICRO, 1, ADAMW, **BF16)
-        message = tools.refused("ds-opt", "compile", one.folder, "--config", config, "--set", f"{key}={str(value).lower()}", "-o",
-                                tmp_path / "m.dsplan")
-        assert key in message and "not available" in message

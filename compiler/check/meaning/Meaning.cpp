@@ -138,7 +138,7 @@ Meaning::Update Meaning::updateOf(const proto::Command &command, uint32_t parame
         kernel.operands(int(operand)).dtype() != own.dtype())
       throw Mismatch{"operand " + std::to_string(operand) + " has another element type than " + own.name()};
   };
-  requireType(kernels::KernelRow::parameter, parameter); // state is of its type
+  requireType(kernels::KernelRow::parameter, parameter);
   Update update;
   std::vector<uint32_t> taken(held.begin(), held.end());
   if (const int clip = clipOperandOf(op); mayTakeOne && clip < op.operands_size()) {
@@ -157,8 +157,10 @@ Meaning::Update Meaning::updateOf(const proto::Command &command, uint32_t parame
       update.added = contributionTo(variable);
     else if (isPending)
       update.pending = variable;
-    else if (variable != parameter)
+    else if (variable != parameter) {
+      requireType(kernels::KernelRow::state + update.state.size(), variable);
       update.state.push_back(variable);
+    }
   }
   return update;
 }

@@ -157,7 +157,7 @@ private:
     train::VariableOp parameter = trained.parameter;
     b.setLoc(parameter.getLoc());
     StringRef name = parameter.getSymName();
-    RankedTensorType type = parameter.getTensorType();
+    const RankedTensorType own = parameter.getTensorType(), type = narrowMoments ? own : train::statisticsType(own);
     auto symbol = FlatSymbolRefAttr::get(b.getContext(), name);
     train::VariableOp accumulator = trained.gradient;
     auto gradient = FlatSymbolRefAttr::get(b.getContext(), accumulator.getSymName());

@@ -294,6 +294,31 @@ def NarrowGradients : DsPass<"ds-narrow-gradients", ["::ds::train::TrainDialect"
   let options = [Option<"type", "type", "std::string", "\"bf16\"", "bf16 or f16">];
 }
 
+def NarrowMasters : DsPass<"ds-narrow-masters", ["::ds::train::TrainDialect"]> {
+  let summary = "trained parameters of 16 bits";
+  let description = [{
+    ```mlir
+    train.variable parameter @w : tensor<4xf32> from #train.fill<0.0> {trainable}
+    func.func @microbatch() -> (tensor<4xbf16>, tensor<4xf32>) {
+      %0 = train.read @w : tensor<4xf32>
+      %1 = train.cast %0 to bf16 : (tensor<4xf32>) -> tensor<4xbf16>
+      return %1, %0 : tensor<4xbf16>, tensor<4xf32>
+    }
+    // becomes with type=bf16
+    train.variable parameter @w : tensor<4xbf16> from #train.fill<0.000000e+00 : f64> {trainable}
+    func.func @microbatch() -> (tensor<4xbf16>, tensor<4xf32>) {
+      %0 = train.read @w : tensor<4xbf16>
+      %1 = train.cast %0 to f32 : (tensor<4xbf16>) -> tensor<4xf32>
+      return %0, %1 : tensor<4xbf16>, tensor<4xf32>
+    }
+    ```
+    Ops that only move elements, such as a gather of rows, move 16 bits. An update rounds what it leaves, so that a step
+    which is small beside its parameter is lost: the module's `train.numerics` becomes `lossy`. First values are rounded.
+    Parameters in f64, and those that are not trained, stay as they are.
+  }];
+  let options = [Option<"type", "type", "std::string", "\"bf16\"", "bf16 or f16">];
+}
+
 def InsertOptimizer
     : DsPass<"ds-insert-optimizer", ["::mlir::func::FuncDialect", "::ds::train::TrainDialect"]> {
   let summary = "make @update: learning rate, norm, clipping, one optimizer step";
@@ -346,6 +371,7 @@ def InsertOptimizer
            "the schedule's, by DeepSpeed's names: `warmup_min_lr = 0.0, warmup_type = \\\"log\\\"`">,
     Option<"momentumParameters", "momentum-parameters", "std::string", "\"\"",
            "those of a momentum that OneCycle cycles; empty: it stays (adamw, lion, lamb)">,
+    Option<"narrowMoments", "narrow-moments", "bool", "false", "state of parameters of 16 bits has 16 bits, not f32">,
     Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches whose losses are averaged">];
 }
 

@@ -42,12 +42,13 @@ bool representable(double value, DType dtype) {
   return false;
 }
 
-/// Bytes of a variable's element in the file, where values of fewer bits may lie than the variable has.
+/// Bytes of a variable's element in the file, where values may lie that are widened, or rounded to 16 bits.
 uint64_t storedElementBytes(const std::string &stored, DType dtype, const std::string &place) {
   const bool isHalf = stored == "BF16" || stored == "F16";
   if (stored.empty())
     return uint64_t(byteSize(dtype));
-  if (!(isHalf && isWideFloat(dtype)) && !(stored == "F32" && dtype == DType::F64))
+  const bool rounds = (isHalf || stored == "F32") && isNarrowFloat(dtype);
+  if (!(isHalf && isWideFloat(dtype)) && !(stored == "F32" && dtype == DType::F64) && !rounds)
     refuse(place,
            "its elements lie in their file as '" + stored + "', which is not widened to " + std::string(name(dtype)));
   return isHalf ? 2 : 4;
@@ -70,8 +71,8 @@ void checkRandom(const proto::Source::Random &random, DType dtype, const std::st
     refuse(place, "its random distribution is neither normal nor uniform");
   if (!std::isfinite(random.mean()) || !std::isfinite(random.deviation()) || random.deviation() < 0)
     refuse(place, "its random mean or deviation is not finite, or the deviation is negative");
-  if (!isWideFloat(dtype))
-    refuse(place, "random values need dtype float32 or float64");
+  if (!isFloat(dtype))
+    refuse(place, "random values need a float dtype");
 }
 
 void checkSource(const proto::Plan &plan, const proto::Variable &variable, uint64_t bytes, const std::string &place) {
@@ -101,9 +102,10 @@ void checkSource(const proto::Plan &plan, const proto::Variable &variable, uint6
 }
 
 /// Whether gradients, and state, of a parameter of type `parameter` may have type `own`: its own, or sums of gradients
-/// one of 16 bits.
+/// one of 16 bits, or state float32 where the parameter has 16 bits.
 bool isTypeOf(DType own, DType parameter) {
-  return own == parameter || (isNarrowFloat(own) && parameter == DType::F32);
+  return own == parameter || (isNarrowFloat(own) && parameter == DType::F32) ||
+         (own == DType::F32 && isNarrowFloat(parameter));
 }
 
 /// A gradient, or state, is as large as the parameter that it is of.

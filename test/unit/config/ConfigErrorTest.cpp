@@ -116,16 +116,41 @@ TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
                                                       "yet, only false is; tensorboard writes files that "
                                                       "`wandb sync FOLDER` imports");
   for (const char *member :
-       {R"("bf16": {"enabled": true, "bf16_optimizer_states": true})",
-        R"("fp16": {"enabled": true, "fp16_master_weights_and_grads": true})",
-        R"("bf16": {"enabled": true, "bf16_master_weights_and_grads": true})",
-        R"("zero_optimization": {"zero_quantized_gradients": true})", R"("prescale_gradients": true)",
+       {R"("zero_optimization": {"zero_quantized_gradients": true})", R"("prescale_gradients": true)",
         R"("gradient_predivide_factor": 2)", R"("deepstatic": {"tensor_parallel": 2})",
         R"("tensor_parallel": {"autotp_size": 2})", R"("pipeline": {"activation_checkpoint_interval": 1})",
         R"("weight_quantization": {"enabled": true})",
         R"("comms_logger": {"enabled": true, "prof_ops": ["all_reduce"]})", R"("sequence_parallel_size": 2)",
         R"("compile": {"deepcompile": true, "offload_parameters": true})"})
     EXPECT_NE(refused(member).find("this is not available yet"), std::string::npos) << member;
+}
+
+TEST(ConfigError, MastersOfSixteenBitsAsDeepSpeedHasThem) {
+  const std::string bf16 = R"("bf16": {"enabled": true, "bf16_master_weights_and_grads": true)",
+                    key = "ds_config.json:1: bf16.bf16_master_weights_and_grads is true; ";
+  const auto refused = [](const std::string &members, const std::string &optimizer = "AdamW") {
+    return std::string(
+        refusal("\"train_batch_size\": 4, " + members, 1, {}, R"("optimizer": {"type": ")" + optimizer + "\"}").what());
+  };
+  EXPECT_EQ(refused(bf16 + R"(, "bf16_optimizer_states": true})"),
+            key + "zero_optimization.stage is 0, and master weights have 16 bits with stage 1, 2 or 3 alone");
+  EXPECT_EQ(refused(bf16 + R"(}, "zero_optimization": {"stage": 2})"),
+            key +
+                "with float32 moments the host updates such weights, and zero_optimization.offload_optimizer.device is "
+                "\"none\"; with bf16.bf16_optimizer_states the device may");
+  EXPECT_EQ(refused(R"("fp16": {"enabled": true, "fp16_master_weights_and_grads": true},
+                       "zero_optimization": {"stage": 2})"),
+            "ds_config.json:1: fp16.fp16_master_weights_and_grads is true; with float32 moments the host updates such "
+            "weights, and zero_optimization.offload_optimizer.device is \"none\"");
+  EXPECT_EQ(refused(bf16 + R"(, "bf16_optimizer_states": true}, "zero_optimization": {"stage": 1})", "Lion"),
+            key + "only Adam and AdamW update master weights of 16 bits; write one as optimizer.type");
+  EXPECT_EQ(refused(R"("bf16": {"enabled": true, "bf16_optimizer_states": true}, "zero_optimization": {"stage": 1})"),
+            "ds_config.json:1: bf16.bf16_optimizer_states is true; moments are bfloat16 where master weights are, and "
+            "bf16.bf16_master_weights_and_grads is false");
+  EXPECT_EQ(refused(bf16 + R"(, "bf16_optimizer_states": true}, "zero_optimization": {"stage": 1},
+                            "data_types": {"grad_accum_dtype": "fp32"})"),
+            "ds_config.json:2: data_types.grad_accum_dtype is \"fp32\"; where master weights are bf16, so are sums of "
+            "gradients");
 }
 
 TEST(ConfigError, SumsOfAnotherTypeThanTheModels) {

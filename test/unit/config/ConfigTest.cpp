@@ -188,8 +188,8 @@ TEST(Config, Bfloat16) {
   EXPECT_TRUE(config.bf16);
   EXPECT_EQ(answerOf(config, "bfloat16.enabled").status, "honoured");
   EXPECT_EQ(answerOf(config, "bfloat16.check_grad_overflow").status, "subsumed");
-  EXPECT_EQ(answerOf(config, "bfloat16.bf16_master_weights_and_grads").note,
-            "master weights are float32; data_types.grad_accum_dtype says what gradients are summed in");
+  EXPECT_EQ(answerOf(config, "bfloat16.bf16_master_weights_and_grads").status, "honoured");
+  EXPECT_EQ(config.masters, "");
   EXPECT_NE(resolvedJson(config).find(R"("bf16":{"enabled":true})"), std::string::npos);
 }
 
@@ -205,6 +205,20 @@ TEST(Config, SumsOfGradientsInSixteenBits) {
   ConfigOverrides two;
   two.ranks = 2;
   EXPECT_EQ(resolveConfig(resolved, two).sums, "bf16") << "what is resolved is a configuration itself";
+}
+
+TEST(Config, MastersOfSixteenBits) {
+  const std::string members =
+      R"("train_batch_size": 1, "zero_optimization": {"stage": 1},
+      "bf16": {"enabled": true, "bf16_master_weights_and_grads": true, "bf16_optimizer_states": true})";
+  for (const Config &config : {resolveWith(members), resolveConfig(resolvedJson(resolveWith(members)), {})}) {
+    EXPECT_EQ(config.masters, "bf16");
+    EXPECT_TRUE(config.narrowMoments);
+    EXPECT_EQ(config.sums, "bf16");
+  }
+  EXPECT_EQ(resolveWith(R"("train_batch_size": 1, "fp16": {"enabled": false, "fp16_master_weights_and_grads": true})")
+                .masters,
+            "");
 }
 
 TEST(Config, WhatAsksForNothingIsAccepted) {

@@ -340,6 +340,57 @@ TEST(Optimizers, ReadGradientsOfSixteenBits) {
     }
 }
 
+/// `buffer` rounded to `dtype`, or widened.
+Buffer converted(const Buffer &buffer, DType dtype) {
+  Buffer result(type(dtype, buffer.type.shape));
+  for (int64_t i = 0; i < elementCount(buffer.type.shape); ++i)
+    storeDouble(result.data() + i * byteSize(dtype), dtype, buffer.at(i));
+  return result;
+}
+
+/// State of 16 bits becomes what float32 makes of the same numbers, rounded once, and needs no workspace for it.
+TEST(AdamW, KeepsStateOfSixteenBits) {
+  for (DType narrow : {DType::BF16, DType::F16})
+    for (DType moments : {narrow, DType::F32})
+      for (int64_t count : {0, 5, 1024, 70001}) {
+        Random random{7};
+        std::vector<Buffer> operands = {random.buffer(narrow, {count}),
+                                        random.buffer(narrow, {count}),
+                                        converted(random.buffer(DType::F32, {count}), moments),
+                                        converted(squares(random, DType::F32, {count}), moments),
+                                        scalar(0.1),
+                                        scalar(int64_t(1)),
+                                        scalar(0.5)};
+        std::vector<Buffer> expected = operands;
+        for (size_t i = 0; i < 4; ++i)
+          expected[i] = converted(operands[i], DType::F32);
+        const Attributes attributes = adamAttributes(0.1, 1);
+        EXPECT_EQ(workspaceBytes(invocationOf("adamw", operands, attributes), {}), 0);
+        ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("adamw", expected, attributes), expected).ok());
+        ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("adamw", operands, attributes), operands).ok());
+        for (size_t i : {0, 2, 3})
+          EXPECT_TRUE(sameBytes(operands[i], converted(expected[i], operands[i].type.dtype))) << i << " of " << count;
+      }
+}
+
+/// Not of the reference, which widens them first.
+TEST(AdamW, RefusesStateOfOtherTypes) {
+  const TensorType x = type(DType::F32, {2}), low = type(DType::BF16, {2}), half = type(DType::F16, {2}),
+                   f64 = type(DType::F64, {}), i64 = type(DType::I64, {});
+  const auto refusal = [&](const TensorType &p, const TensorType &g, const TensorType &m, const TensorType &v) {
+    try {
+      cpuKernels().find("adamw")({"adamw", {p, g, m, v, f64, i64, f64}, adamAttributes(0, 1)}, {});
+    } catch (const Error &error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refusal(low, half, x, x), "kernel 'adamw': operand 1 (g) must have the type of p, bfloat16");
+  EXPECT_EQ(refusal(x, x, low, low), "kernel 'adamw': operand 2 (m) must have the type of p, float32");
+  EXPECT_EQ(refusal(low, low, low, x), "kernel 'adamw': operand 3 (v) must have the type of m, bfloat16");
+  EXPECT_EQ(refusal(low, low, x, x), "accepted");
+}
+
 TEST(Optimizers, RefuseWrongCalls) {
   const TensorType x = type(DType::F32, {2}), f64 = type(DType::F64, {}), i64 = type(DType::I64, {});
   expectRefused({"adamw", {x, x, x, x, f64, f64, f64}, adamAttributes(0, 1)}, "must be int64");

@@ -303,12 +303,7 @@ const std::vector<BadPlan> variableRules = {
           random->set_distribution("normal");
           random->set_mean(std::nan(""));
         }),
-    BAD(RandomBFloat16, "random values need dtype float32 or float64",
-        {
-          variable(p, 0).set_dtype(proto::DTYPE_BF16);
-          variable(p, 0).mutable_source()->mutable_random()->set_distribution("uniform");
-        }),
-    BAD(RandomInteger, "random values need dtype float32 or float64",
+    BAD(RandomInteger, "random values need a float dtype",
         {
           variable(p, 0).set_dtype(proto::DTYPE_I32);
           variable(p, 0).mutable_source()->mutable_random()->set_distribution("uniform");

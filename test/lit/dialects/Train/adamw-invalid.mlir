@@ -38,3 +38,15 @@ func.func @adamw_c1_gradient(%f: tensor<f64>, %i: tensor<i64>) {
   train.adamw @w gradient @g moments @m, @m rate %f step %i clip %f {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.01, adam_w_mode = true} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
   return
 }
+
+// -----
+
+train.variable parameter @w : tensor<2xbf16> from #train.fill<0.0> {trainable}
+train.variable optimizer @m : tensor<2xf32> from #train.fill<0.0>
+// expected-note @+1 {{declared here}}
+train.variable optimizer @v : tensor<2xbf16> from #train.fill<0.0>
+func.func @adamw_c1_moments(%f: tensor<f64>, %i: tensor<i64>) {
+  // expected-error @+1 {{op @v is 'tensor<2xbf16>', not 'tensor<2xf32>'}}
+  train.adamw @w gradient @w moments @m, @v rate %f step %i clip %f {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.01, adam_w_mode = true} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  return
+}
