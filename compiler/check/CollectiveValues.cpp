@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/check/GradientRules.h"
+#include "compiler/check/MeaningRules.h"
 #include "compiler/check/WrittenValues.h"
 #include "runtime/plan/world/Mesh.h"
 
@@ -168,8 +169,11 @@ std::optional<Contents> gatheredFromRoles(RankMemory &memory, int part, size_t i
 /// What the sum of a value over the ranks is: the variable that it is said to be summed into. Sums of gradients are
 /// followed by their contributions. Of anything else the reference program knows no such sum, even where all ranks have
 /// the same: it is as many times as much.
-uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const proto::Command &command) {
+uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const proto::CollectivePart &part,
+                     size_t index) {
   Values &values = memory.values();
+  const Instance &instance = memory.instance(index);
+  const proto::Command &command = *instance.command;
   const uint32_t value = segment.value, exact = values.unconverted(value);
   const bool isBetweenMembers = value == values.zero() || value == values.padding();
   for (uint32_t reference : command.reference()) {
@@ -178,7 +182,9 @@ uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const pr
     const uint32_t added = values.of(op.operands(0)); // may be a conversion itself
     if (op.op() != "train.accumulate" || (!isAll && added != value && !memory.context.meaning.isPartOf(exact, added)))
       continue;
-    const uint32_t sum = values.variable(op.variables(0));
+    const uint32_t before = part.accumulate() ? memory.valueIn(part.target(), instance.microbatch) : values.zero();
+    const uint32_t sum = countsMicrobatches(memory.plan(), op) ? withMicrobatch(memory, op, before, index)
+                                                               : values.variable(op.variables(0));
     return value == Values::unknown ? sum : values.converted(sum, values.type(value).dtype);
   }
   const bool isGradient = !segment.contributions.empty() || isBetweenMembers;
@@ -243,8 +249,7 @@ void addUpTerms(const RankMemory &memory, std::vector<OperandSegment> &segments,
 /// What an all_reduce or reduce_scatter makes of its source, slice by slice.
 void sumOverRanks(RankMemory &memory, std::vector<OperandSegment> &segments, const proto::CollectivePart &part,
                   size_t index) {
-  const proto::Command &command = *memory.instance(index).command;
-  const plan::AxisSet axes = plan::axesOf(memory.plan(), command.collective().communicator());
+  const plan::AxisSet axes = plan::axesOf(memory.plan(), memory.instance(index).command->collective().communicator());
   const plan::AxisSet terms = axes - plan::batchAxes(memory.plan()), batch = axes - terms;
   if (!terms.empty())
     addUpTerms(memory, segments, terms, index);
@@ -259,7 +264,7 @@ void sumOverRanks(RankMemory &memory, std::vector<OperandSegment> &segments, con
       one.summed = one.summed | batch;
     }
     requireOrder(memory, segment.contributions, index);
-    segment.value = summedValue(memory, segment, command);
+    segment.value = summedValue(memory, segment, part, index);
   }
 }
 

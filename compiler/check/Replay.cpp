@@ -1,7 +1,6 @@
 //===- Replay.cpp - what a run does to memory -----------------------------===//
 #include "compiler/check/Replay.h"
 
-#include "compiler/check/EffectRules.h"
 #include "compiler/check/RankReplay.h"
 #include "compiler/check/TailRules.h"
 
@@ -53,7 +52,6 @@ std::optional<uint32_t> replay(const proto::Plan &plan, Meaning &meaning, const 
   const std::optional<uint32_t> factor = one ? one : requireFactor(memories);
   for (auto step = tail; step != joint.order.end(); ++step)
     replays[step->role].execute(step->instance);
-  requireEffects(plan, program, replays);
   for (RankReplay &replay : replays)
     replay.finish();
   return factor;
