@@ -36,7 +36,7 @@ Spread sliceOf(const Values &values, uint32_t value, uint32_t axis, uint64_t par
   return {axis, {}, Cut::inParts(1, parts, values.type(value).elements.value_or(0) / parts)};
 }
 
-/// Whether segments are all of one value.
+/// Whether segments are all of one value, and of the same contributions.
 bool isAll(const Values &values, const std::vector<OperandSegment> &segments) {
   const uint32_t value = segments.front().value;
   const ValueType &type = values.type(value);
@@ -44,21 +44,33 @@ bool isAll(const Values &values, const std::vector<OperandSegment> &segments) {
       segments.back().valueByte + segments.back().end - segments.back().begin !=
           *type.elements * elementBytes(type.dtype))
     return false;
-  return std::ranges::all_of(
-      segments, [&](const OperandSegment &one) { return one.value == value && one.valueByte == one.begin; });
+  return std::ranges::all_of(segments, [&](const OperandSegment &one) {
+    return one.value == value && one.valueByte == one.begin && one.contributions == segments.front().contributions;
+  });
 }
 
-/// What parts along the axis of a communicator are side by side, if `own` is this rank's; nothing where they are not
-/// its ranks' in their order.
-std::optional<uint32_t> joinedParts(const RankMemory &memory, uint32_t communicator,
-                                    const std::vector<OperandSegment> &own) {
+/// The same where `of` makes another value of its own, and of what each micro-batch has added.
+Known mapped(const OperandSegment &segment, auto &&of) {
+  Known known{segment.contributions, of(segment.value)};
+  for (Contribution &one : known.contributions)
+    one.value = of(one.value);
+  std::ranges::sort(known.contributions);
+  return known;
+}
+
+/// What parts along the axis of a communicator are side by side, if `own` is this rank's; of other values where they
+/// are not its ranks' in their order.
+Known joinedParts(const RankMemory &memory, uint32_t communicator, const std::vector<OperandSegment> &own) {
   const std::optional<uint32_t> axis = onlyAxisOf(memory.plan(), communicator);
   const Values &values = memory.values();
-  const Values::Placed *placed = own.empty() ? nullptr : values.placedIn(own.front().value);
-  if (!placed || !axis ||
-      placed->spread != sliceOf(values, placed->whole, *axis, plan::Group(memory.plan(), communicator).size()))
-    return std::nullopt;
-  return isAll(values, own) ? std::optional(placed->whole) : std::nullopt;
+  const uint64_t parts = plan::Group(memory.plan(), communicator).size();
+  if (own.empty() || !axis || !isAll(values, own))
+    return {.value = Values::other};
+  return mapped(own.front(), [&](uint32_t value) {
+    const Values::Placed *placed = values.placedIn(value);
+    const bool isPart = placed && placed->spread == sliceOf(values, placed->whole, *axis, parts);
+    return isPart ? placed->whole : uint32_t(Values::other);
+  });
 }
 
 /// The part of a collective whose target this is.
@@ -95,10 +107,7 @@ Contents gathered(const RankMemory &memory, const proto::CollectivePart &part, u
   };
   if (own.along == axes && std::ranges::none_of(own.segments, differs))
     return {std::move(own.segments)}; // of one role, which has all ranks
-  if (const std::optional<uint32_t> whole =
-          own.along.empty() ? joinedParts(memory, communicator, own.segments) : std::nullopt)
-    return {{{0, bytes, {.value = *whole}}}};
-  return nothing(bytes);
+  return own.along.empty() ? Contents{{{0, bytes, joinedParts(memory, communicator, own.segments)}}} : nothing(bytes);
 }
 
 /// What a role brings to a collective. When the first role goes on, all have come, and nobody has written over their
@@ -286,10 +295,10 @@ Contents scattered(const RankMemory &memory, Contents sum, const proto::Collecti
     return {{{0, bytes, {.value = value}}}};
   if (!isAll(values, sum.segments))
     return nothing(bytes);
-  return {{{0,
-            bytes,
-            {sum.segments[0].contributions,
-             values.placed(value, sliceOf(values, value, *axis, plan::Group(memory.plan(), communicator).size()))}}}};
+  const uint64_t parts = plan::Group(memory.plan(), communicator).size();
+  return {{{0, bytes, mapped(sum.segments[0], [&](uint32_t one) {
+              return values.placed(one, sliceOf(values, one, *axis, parts));
+            })}}};
 }
 
 } // namespace
