@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/check/GradientRules.h"
+#include "compiler/check/MeaningRules.h"
 #include "compiler/check/WrittenValues.h"
 #include "runtime/plan/world/Mesh.h"
 
@@ -35,7 +36,7 @@ Spread sliceOf(const Values &values, uint32_t value, uint32_t axis, uint64_t par
   return {axis, {}, Cut::inParts(1, parts, values.type(value).elements.value_or(0) / parts)};
 }
 
-/// Whether segments are all of one value.
+/// Whether segments are all of one value, and of the same contributions.
 bool isAll(const Values &values, const std::vector<OperandSegment> &segments) {
   const uint32_t value = segments.front().value;
   const ValueType &type = values.type(value);
@@ -43,21 +44,33 @@ bool isAll(const Values &values, const std::vector<OperandSegment> &segments) {
       segments.back().valueByte + segments.back().end - segments.back().begin !=
           *type.elements * elementBytes(type.dtype))
     return false;
-  return std::ranges::all_of(
-      segments, [&](const OperandSegment &one) { return one.value == value && one.valueByte == one.begin; });
+  return std::ranges::all_of(segments, [&](const OperandSegment &one) {
+    return one.value == value && one.valueByte == one.begin && one.contributions == segments.front().contributions;
+  });
 }
 
-/// What parts along the axis of a communicator are side by side, if `own` is this rank's; nothing where they are not
-/// its ranks' in their order.
-std::optional<uint32_t> joinedParts(const RankMemory &memory, uint32_t communicator,
-                                    const std::vector<OperandSegment> &own) {
+/// The same where `of` makes another value of its own, and of what each micro-batch has added.
+Known mapped(const OperandSegment &segment, auto &&of) {
+  Known known{segment.contributions, of(segment.value)};
+  for (Contribution &one : known.contributions)
+    one.value = of(one.value);
+  std::ranges::sort(known.contributions);
+  return known;
+}
+
+/// What parts along the axis of a communicator are side by side, if `own` is this rank's; of other values where they
+/// are not its ranks' in their order.
+Known joinedParts(const RankMemory &memory, uint32_t communicator, const std::vector<OperandSegment> &own) {
   const std::optional<uint32_t> axis = onlyAxisOf(memory.plan(), communicator);
   const Values &values = memory.values();
-  const Values::Placed *placed = own.empty() ? nullptr : values.placedIn(own.front().value);
-  if (!placed || !axis ||
-      placed->spread != sliceOf(values, placed->whole, *axis, plan::Group(memory.plan(), communicator).size()))
-    return std::nullopt;
-  return isAll(values, own) ? std::optional(placed->whole) : std::nullopt;
+  const uint64_t parts = plan::Group(memory.plan(), communicator).size();
+  if (own.empty() || !axis || !isAll(values, own))
+    return {.value = Values::other};
+  return mapped(own.front(), [&](uint32_t value) {
+    const Values::Placed *placed = values.placedIn(value);
+    const bool isPart = placed && placed->spread == sliceOf(values, placed->whole, *axis, parts);
+    return isPart ? placed->whole : uint32_t(Values::other);
+  });
 }
 
 /// The part of a collective whose target this is.
@@ -94,10 +107,7 @@ Contents gathered(const RankMemory &memory, const proto::CollectivePart &part, u
   };
   if (own.along == axes && std::ranges::none_of(own.segments, differs))
     return {std::move(own.segments)}; // of one role, which has all ranks
-  if (const std::optional<uint32_t> whole =
-          own.along.empty() ? joinedParts(memory, communicator, own.segments) : std::nullopt)
-    return {{{0, bytes, {.value = *whole}}}};
-  return nothing(bytes);
+  return own.along.empty() ? Contents{{{0, bytes, joinedParts(memory, communicator, own.segments)}}} : nothing(bytes);
 }
 
 /// What a role brings to a collective. When the first role goes on, all have come, and nobody has written over their
@@ -168,8 +178,11 @@ std::optional<Contents> gatheredFromRoles(RankMemory &memory, int part, size_t i
 /// What the sum of a value over the ranks is: the variable that it is said to be summed into. Sums of gradients are
 /// followed by their contributions. Of anything else the reference program knows no such sum, even where all ranks have
 /// the same: it is as many times as much.
-uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const proto::Command &command) {
+uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const proto::CollectivePart &part,
+                     size_t index) {
   Values &values = memory.values();
+  const Instance &instance = memory.instance(index);
+  const proto::Command &command = *instance.command;
   const uint32_t value = segment.value, exact = values.unconverted(value);
   const bool isBetweenMembers = value == values.zero() || value == values.padding();
   for (uint32_t reference : command.reference()) {
@@ -178,7 +191,9 @@ uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const pr
     const uint32_t added = values.of(op.operands(0)); // may be a conversion itself
     if (op.op() != "train.accumulate" || (!isAll && added != value && !memory.context.meaning.isPartOf(exact, added)))
       continue;
-    const uint32_t sum = values.variable(op.variables(0));
+    const uint32_t before = part.accumulate() ? memory.valueIn(part.target(), instance.microbatch) : values.zero();
+    const uint32_t sum = countsMicrobatches(memory.plan(), op) ? withMicrobatch(memory, op, before, index)
+                                                               : values.variable(op.variables(0));
     return value == Values::unknown ? sum : values.converted(sum, values.type(value).dtype);
   }
   const bool isGradient = !segment.contributions.empty() || isBetweenMembers;
@@ -243,8 +258,7 @@ void addUpTerms(const RankMemory &memory, std::vector<OperandSegment> &segments,
 /// What an all_reduce or reduce_scatter makes of its source, slice by slice.
 void sumOverRanks(RankMemory &memory, std::vector<OperandSegment> &segments, const proto::CollectivePart &part,
                   size_t index) {
-  const proto::Command &command = *memory.instance(index).command;
-  const plan::AxisSet axes = plan::axesOf(memory.plan(), command.collective().communicator());
+  const plan::AxisSet axes = plan::axesOf(memory.plan(), memory.instance(index).command->collective().communicator());
   const plan::AxisSet terms = axes - plan::batchAxes(memory.plan()), batch = axes - terms;
   if (!terms.empty())
     addUpTerms(memory, segments, terms, index);
@@ -259,7 +273,7 @@ void sumOverRanks(RankMemory &memory, std::vector<OperandSegment> &segments, con
       one.summed = one.summed | batch;
     }
     requireOrder(memory, segment.contributions, index);
-    segment.value = summedValue(memory, segment, command);
+    segment.value = summedValue(memory, segment, part, index);
   }
 }
 
@@ -281,10 +295,10 @@ Contents scattered(const RankMemory &memory, Contents sum, const proto::Collecti
     return {{{0, bytes, {.value = value}}}};
   if (!isAll(values, sum.segments))
     return nothing(bytes);
-  return {{{0,
-            bytes,
-            {sum.segments[0].contributions,
-             values.placed(value, sliceOf(values, value, *axis, plan::Group(memory.plan(), communicator).size()))}}}};
+  const uint64_t parts = plan::Group(memory.plan(), communicator).size();
+  return {{{0, bytes, mapped(sum.segments[0], [&](uint32_t one) {
+              return values.placed(one, sliceOf(values, one, *axis, parts));
+            })}}};
 }
 
 } // namespace

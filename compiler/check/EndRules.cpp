@@ -1,7 +1,6 @@
 //===- EndRules.cpp - what a run leaves behind ----------------------------===//
 #include "compiler/check/EndRules.h"
 
-#include "compiler/check/EffectRules.h"
 #include "compiler/check/GradientRules.h"
 #include "compiler/check/StateChanges.h"
 #include "compiler/check/schedule/Effects.h"
@@ -54,7 +53,7 @@ std::string wrongIn(const RankMemory &memory, const Piece &piece, const Content 
     return "holds of " + name + " a sum of several micro-batches or ranks, not what the last micro-batch makes of it";
   const uint64_t left =
       of.value_or(content.generation) + (isCarried ? 0 : 1); // micro-batches whose value may lie there
-  if (isLasts && left != microbatchesOf(plan, memory.context.program.name()))
+  if (isLasts && left != memory.context.changes.microbatches())
     return "holds of " + name + " what " +
            (left == 0 ? "was there before the step" : "micro-batch " + std::to_string(left - 1) + " left") +
            ", not what the last one makes of it";

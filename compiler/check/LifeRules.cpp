@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -53,12 +55,33 @@ std::optional<Ends> lifeOf(const RankMemory &memory, const proto::Operand &opera
   return std::nullopt;
 }
 
+/// Lives that no call begins, or ends, for a use: what is missing then is the call. Empty where each has both.
+std::string uncalled(const RankMemory &memory, const proto::Buffer &buffer, const Instance &use) {
+  const RoleSchedule &schedule = memory.context.schedule;
+  std::set<std::string> routines;
+  for (const proto::Life &life : buffer.lives())
+    for (const uint32_t routine : {life.birth_routine(), life.death_routine()})
+      if (&memory.role().programs(int(life.program())) == &memory.context.program &&
+          (buffer.scope() == proto::Buffer::SLOT ? !schedule.calls.contains({routine, use.microbatch})
+                                                 : !schedule.firstCall.contains(routine)))
+        routines.insert("routine " + memory.role().routines(int(routine)).name());
+  std::string text;
+  for (const std::string &routine : routines)
+    text += (text.empty() ? "; one begins or ends in " : ", one in ") + routine;
+  const bool isOfMicrobatch = buffer.scope() == proto::Buffer::SLOT;
+  return text.empty() ? ""
+                      : text + ", which has no call" +
+                            (isOfMicrobatch ? " for micro-batch " + std::to_string(use.microbatch) : "");
+}
+
 } // namespace
 
 void requireAlive(const RankMemory &memory, const proto::Operand &operand, size_t index) {
-  if (memory.bufferOf(operand).scope() != proto::Buffer::PLAN && !lifeOf(memory, operand, index))
+  const proto::Buffer &buffer = memory.bufferOf(operand);
+  if (buffer.scope() != proto::Buffer::PLAN && !lifeOf(memory, operand, index))
     memory.refuse("value", index,
-                  "uses " + memory.nameOf(operand.buffer()) + " outside the life that the plan gives it");
+                  "uses " + memory.nameOf(operand.buffer()) + " outside the life that the plan gives it" +
+                      uncalled(memory, buffer, memory.instance(index)));
 }
 
 void requireOrdered(const RankMemory &memory, const proto::Operand &operand, size_t index) {

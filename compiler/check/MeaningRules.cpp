@@ -16,14 +16,6 @@ namespace ds::check {
 
 namespace {
 
-/// What a sum that is no gradient is added to: the sum so far, which begins with 0.
-void requireSumSoFar(RankMemory &memory, const proto::CollectivePart &part, uint32_t variable, uint64_t microbatch) {
-  Values &values = memory.values();
-  const uint32_t before = memory.valueIn(part.target(), microbatch);
-  if (part.accumulate() && before != values.zero() && before != values.variable(variable))
-    throw Mismatch{"it adds to " + values.name(before) + ", not to " + values.name(values.variable(variable))};
-}
-
 /// Whether a command is of the update, which reads stored gradients that were summed over the ranks.
 bool isOfUpdate(const proto::Plan &plan, const proto::Command &command) {
   return std::ranges::any_of(command.reference(), [&](uint32_t reference) {
@@ -73,7 +65,6 @@ void requireSum(RankMemory &memory, const Instance &instance, std::span<const ui
     if (part == collective.parts().end())
       throw Mismatch{"it sums " + memory.values().name(held[0]) + ", but " + op.op() + " adds " +
                      memory.values().name(added)};
-    requireSumSoFar(memory, *part, op.variables(0), microbatch);
   }
 }
 
@@ -119,7 +110,39 @@ void requireKnown(const RankMemory &memory, const proto::Command &command, const
       throw Mismatch{"operand " + std::to_string(i) + " holds something of which nothing is known"};
 }
 
+/// What a kernel makes. One that takes its micro-batch into a variable finds it there as any other does.
+std::vector<Meaning::Result> resultsOfKernel(RankMemory &memory, const std::vector<Effect> &effects,
+                                             std::vector<uint32_t> held, size_t index) {
+  const Instance &instance = memory.instance(index);
+  const proto::Command &command = *instance.command;
+  Meaning &meaning = memory.context.meaning;
+  const auto target = std::ranges::find_if(effects, &Effect::writes);
+  if (command.reference_size() != 1 || target == effects.end())
+    return meaning.resultsOf(command, held);
+  const proto::ReferenceOp &op = memory.plan().reference().ops(int(command.reference(0)));
+  if (!countsMicrobatches(memory.plan(), op))
+    return meaning.resultsOf(command, held);
+  const Range range = memory.rangeOf(*target->operand, instance.microbatch);
+  for (size_t e = 0; e < effects.size(); ++e)
+    if (effects[e].reads && memory.rangeOf(*effects[e].operand, instance.microbatch) == range)
+      held[e] = memory.values().variable(op.variables(0));
+  std::vector<Meaning::Result> results = meaning.resultsOf(command, held);
+  results[size_t(target - effects.begin())].value =
+      withMicrobatch(memory, op, memory.valueIn(*target->operand, instance.microbatch), index);
+  return results;
+}
+
 } // namespace
+
+uint32_t withMicrobatch(const RankMemory &memory, const proto::ReferenceOp &op, uint32_t before, size_t index) {
+  const StateChanges &changes = memory.context.changes;
+  const uint64_t microbatch = memory.instance(index).microbatch;
+  if (const uint32_t expected = changes.withFirst(op, microbatch); !mayBe(before, expected))
+    memory.refuse("coverage", index,
+                  "takes micro-batch " + std::to_string(microbatch) + " into " + memory.values().name(before) +
+                      ", not into " + memory.values().name(expected));
+  return changes.withFirst(op, microbatch + 1);
+}
 
 std::vector<Meaning::Result> requireMeaning(RankMemory &memory, const std::vector<Effect> &effects,
                                             const std::vector<Contents> &read, size_t index) {
@@ -139,7 +162,7 @@ std::vector<Meaning::Result> requireMeaning(RankMemory &memory, const std::vecto
     if (command.has_kernel())
       requireKnown(memory, command, effects, held);
     if (command.has_kernel())
-      return memory.context.meaning.resultsOf(command, held);
+      return resultsOfKernel(memory, effects, held, index);
   } catch (const Mismatch &mismatch) {
     memory.refuse("meaning", index, mismatch.sentence);
   }

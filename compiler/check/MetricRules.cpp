@@ -1,7 +1,6 @@
 //===- MetricRules.cpp - a metric is the scalar that it is called after ---===//
 #include "compiler/check/MetricRules.h"
 
-#include "compiler/check/EffectRules.h"
 #include "core/DType.h"
 #include "kernels/ElementwiseProgram.h"
 #include "runtime/plan/world/Mesh.h"
@@ -72,7 +71,7 @@ void requireMetric(RankMemory &memory, const proto::Metric &metric) {
     throw Refusal{"meaning",
                   what + ", which holds " + memory.values().name(value) + ", not " + memory.values().name(expected)};
   const Range range = memory.rangeOf(metric.source(), 0);
-  const uint64_t last = microbatchesOf(memory.plan(), memory.context.program.name()) - 1;
+  const uint64_t last = memory.context.changes.microbatches() - 1;
   memory.shadow(range.arena).histories(range.begin, range.end, [&](const Segment &segment) {
     const Content &content = segment.content;
     if (content.kind == Content::Undefined || content.buffer != metric.source().buffer())

@@ -3,7 +3,6 @@
 
 #include "compiler/check/AccessRules.h"
 #include "compiler/check/Distribution.h"
-#include "compiler/check/EffectRules.h"
 #include "compiler/check/EndRules.h"
 #include "compiler/check/GradientRules.h"
 #include "compiler/check/LifeRules.h"
@@ -12,7 +11,6 @@
 #include "compiler/check/SliceRules.h"
 #include "compiler/check/WrittenValues.h"
 
-#include <string>
 #include <vector>
 
 namespace ds::check {
@@ -35,11 +33,6 @@ void RankReplay::execute(size_t index) {
   requireNoOverlap(memory_, effects, index);
   requireGathered(memory_, effects, index);
   const std::vector<Meaning::Result> results = requireMeaning(memory_, effects, found, index);
-  requireAveraged(memory_, effects, index);
-  for (uint32_t reference : instance.command->reference())
-    if (const std::string &op = memory_.plan().reference().ops(int(reference)).op();
-        op == "train.accumulate" || op == "train.update_average")
-      ++effects_[reference];
   if (instance.command->has_send())
     memory_.context.messages.sent[{memory_.context.index, index}] = found;
   std::vector<Contents> written = writtenBy(memory_, effects, found, results, index);

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <vector>
 
 namespace ds::check {
@@ -19,8 +18,6 @@ public:
   void execute(size_t index);
   /// After the last one.
   void finish();
-  /// By reference op that commands say they implement: how often.
-  const std::map<uint32_t, uint64_t> &effects() const { return effects_; }
 
 private:
   /// Whether the run has the program's tail, if it has one, in which some lives end: what is asked once.
@@ -28,7 +25,6 @@ private:
   void countUnknown(const std::vector<Contents> &written, size_t index);
 
   RankMemory &memory_;
-  std::map<uint32_t, uint64_t> effects_; // of those that sum or average
 };
 
 } // namespace ds::check

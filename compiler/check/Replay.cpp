@@ -1,7 +1,6 @@
 //===- Replay.cpp - what a run does to memory -----------------------------===//
 #include "compiler/check/Replay.h"
 
-#include "compiler/check/EffectRules.h"
 #include "compiler/check/RankReplay.h"
 #include "compiler/check/TailRules.h"
 
@@ -14,17 +13,6 @@
 
 namespace ds::check {
 
-namespace {
-
-const proto::Program *programOf(const proto::Role &role, const std::string &name) {
-  for (const proto::Program &program : role.programs())
-    if (program.name() == name)
-      return &program;
-  return nullptr;
-}
-
-} // namespace
-
 std::optional<uint32_t> replay(const proto::Plan &plan, Meaning &meaning, const std::string &program,
                                const JointTimeline &joint, std::optional<uint32_t> one) {
   const StateChanges changes(plan, meaning.values(), program);
@@ -36,7 +24,7 @@ std::optional<uint32_t> replay(const proto::Plan &plan, Meaning &meaning, const 
   schedules.reserve(size_t(plan.roles_size())); // contexts point to them
   for (uint32_t r = 0; r < uint32_t(plan.roles_size()); ++r) {
     const proto::Role &role = plan.roles(int(r));
-    const proto::Program *own = programOf(role, program);
+    const proto::Program *own = programNamed(role, program);
     if (!own)
       throw Refusal{"progress", "role " + role.name() + " has no program " + program +
                                     ", but other roles have; ranks run a program together"};
@@ -53,7 +41,6 @@ std::optional<uint32_t> replay(const proto::Plan &plan, Meaning &meaning, const 
   const std::optional<uint32_t> factor = one ? one : requireFactor(memories);
   for (auto step = tail; step != joint.order.end(); ++step)
     replays[step->role].execute(step->instance);
-  requireEffects(plan, program, replays);
   for (RankReplay &replay : replays)
     replay.finish();
   return factor;

@@ -4,7 +4,28 @@
 #include "compiler/check/meaning/ReferenceOps.h"
 #include "compiler/check/schedule/Effects.h"
 
+#include <algorithm>
+
 namespace ds::check {
+
+namespace {
+
+uint64_t microbatchesOf(const proto::Plan &plan, const std::string &program) {
+  uint64_t microbatches = 0;
+  for (const proto::Program &one : plan.roles(0).programs())
+    for (const proto::Call &call : one.calls())
+      if (one.name() == program)
+        microbatches = std::max<uint64_t>(microbatches, call.microbatch() + 1);
+  return microbatches;
+}
+
+} // namespace
+
+bool countsMicrobatches(const proto::Plan &plan, const proto::ReferenceOp &op) {
+  return op.variables_size() == 1 &&
+         (op.op() == "train.update_average" ||
+          (op.op() == "train.accumulate" && plan.variables(int(op.variables(0))).kind() != proto::Variable::GRADIENT));
+}
 
 std::vector<std::string> functionsOf(const std::string &program) {
   return program == "step" ? std::vector<std::string>{"microbatch", "update"} : std::vector{program};
@@ -20,7 +41,7 @@ std::set<uint32_t> changedByMicrobatches(const proto::Plan &plan) {
 
 StateChanges::StateChanges(const proto::Plan &plan, Values &values, const std::string &program)
     : plan_(plan), values_(values), delays_(plan), known_(plan.reference().ops_size() > 0), isStep_(program == "step"),
-      own_(changedByMicrobatches(plan)) {
+      microbatches_(microbatchesOf(plan, program)), own_(changedByMicrobatches(plan)) {
   for (const std::string &function : functionsOf(program)) // what comes last counts
     for (const proto::ReferenceOp &op : plan.reference().ops())
       if (op.function() == function)
@@ -46,13 +67,21 @@ void StateChanges::add(const proto::ReferenceOp &op) {
   if (op.op() == "train.increment")
     changes_[variable] = {Updated, values_.incremented(own)};
   else if (op.op() == "train.update_average")
-    changes_[variable] = {Averaged, own};
+    changes_[variable] = {Averaged, withFirst(op, microbatches_)};
   else if (op.op() == "train.accumulate")
     changes_[variable] = {Accumulated, own};
   else if (isCarried(plan_, op))
     changes_[variable] = {Carried, stored};
   else if (op.op() == "train.store")
     changes_[variable] = {delays_.gradientIn(variable) ? Pending : Stored, stored};
+}
+
+uint32_t StateChanges::withFirst(const proto::ReferenceOp &op, uint64_t count) const {
+  const bool isSum = op.op() == "train.accumulate";
+  if (count == 0 && isSum)
+    return values_.zero();
+  return count == (isSum ? microbatches_ : 0) ? values_.variable(op.variables(0))
+                                              : values_.withFirst(op.variables(0), count);
 }
 
 StateChanges::Change StateChanges::of(uint32_t variable) const {

@@ -34,6 +34,10 @@ public:
     uint32_t value = Values::unknown; ///< what lies there at the end
   };
   Change of(uint32_t variable) const;
+  /// How many a run of the program has. Calls of the first role are of as many as those of any other.
+  uint64_t microbatches() const { return microbatches_; }
+  /// What the variable of an op that counts micro-batches holds when the first `count` of the run are in it.
+  uint32_t withFirst(const proto::ReferenceOp &op, uint64_t count) const;
   /// The axes along which each rank has its own, because micro-batches change it.
   plan::AxisSet varying(uint32_t variable) const {
     return own_.contains(variable) ? plan::batchAxes(plan_) : plan::AxisSet();
@@ -53,9 +57,13 @@ private:
   Values &values_;
   const Delays delays_;
   const bool known_, isStep_;
+  const uint64_t microbatches_;
   std::set<uint32_t> own_;             ///< variables, by any program
   std::map<uint32_t, Change> changes_; ///< by variable
 };
+
+/// Whether an op takes each micro-batch into its variable: a sum that is no gradient, or a running statistic.
+bool countsMicrobatches(const proto::Plan &plan, const proto::ReferenceOp &op);
 
 /// Variables that micro-batches change, so that each rank has its own: running statistics, and what a micro-batch
 /// leaves for the next one.

@@ -40,14 +40,16 @@ std::string partTwice(proto::Plan &plan, Random &random) {
   return describe(plan, *place) + " has its part " + std::to_string(part) + " twice";
 }
 
+bool addsToSum(const proto::Plan &plan, const proto::Command &command) {
+  return std::ranges::any_of(command.reference(), [&](uint32_t reference) {
+    const proto::ReferenceOp &op = plan.reference().ops(int(reference));
+    return op.op() == "train.accumulate" && plan.variables(int(op.variables(0))).kind() != proto::Variable::GRADIENT;
+  });
+}
+
 /// A loss is summed over the ranks by a command that says nothing of it, and then by that which does.
 std::string lossTwice(proto::Plan &plan, Random &random) {
-  const auto place = random.pick(sums(plan, [&](const proto::Command &command) {
-    return std::ranges::any_of(command.reference(), [&](uint32_t reference) {
-      const proto::ReferenceOp &op = plan.reference().ops(int(reference));
-      return op.op() == "train.accumulate" && plan.variables(int(op.variables(0))).kind() != proto::Variable::GRADIENT;
-    });
-  }));
+  const auto place = random.pick(sums(plan, [&](const proto::Command &command) { return addsToSum(plan, command); }));
   if (!place)
     return "";
   const std::string text = describe(plan, *place) + " runs twice";
@@ -55,6 +57,21 @@ std::string lossTwice(proto::Plan &plan, Random &random) {
   first.clear_reference();
   first.clear_signals();
   insert(plan, *place, first);
+  return text;
+}
+
+/// Each micro-batch begins a loss anew, of which there are several.
+std::string zeroedSum(proto::Plan &plan, Random &random) {
+  const auto place = random.pick(
+      find(plan, [&](const proto::Command &command) { return command.has_kernel() && addsToSum(plan, command); }));
+  if (!place || plan.training().accumulation_steps() < 2)
+    return "";
+  const std::string text = describe(plan, *place) + " finds zeros in its sum";
+  const proto::Command &adds = at(std::as_const(plan), *place);
+  proto::Command zeros;
+  zeros.set_queue(adds.queue());
+  *zeros.mutable_fill()->mutable_target() = adds.kernel().operands(adds.kernel().operands_size() - 1);
+  insert(plan, *place, zeros);
   return text;
 }
 
@@ -94,6 +111,7 @@ std::string metricAsInteger(proto::Plan &plan, Random &random) {
 std::vector<Kind> sumKinds() {
   return {{"part-summed-twice", true, partTwice},
           {"loss-summed-twice", true, lossTwice},
+          {"zeroed-sum", true, zeroedSum},
           {"left-out-metric", true, leftOutMetric},
           {"metric-as-integer", true, metricAsInteger}};
 }

@@ -86,11 +86,7 @@ Meaning::Result Meaning::accumulated(const proto::KernelCommand &kernel, const p
     added = term; // the optimizer asks for the whole
   if (!mayBe(term, added))
     throw Mismatch{"it adds " + values_.name(term) + ", but " + titleOf(op) + " adds " + values_.name(added)};
-  const uint32_t before = held[isTarget(kernel, 0) ? 0 : 1], sum = values_.wholeVariable(op.variables(0));
-  const bool isGradient = variable.kind() == proto::Variable::GRADIENT; // followed by its contributions
-  if (!isGradient && before != values_.zero() && !mayBe(before, sum))
-    throw Mismatch{"it adds to " + values_.name(before) + ", not to " + values_.name(sum)};
-  return {sum, added};
+  return {values_.wholeVariable(op.variables(0)), added}; // what it is added to is looked at micro-batch by micro-batch
 }
 
 /// A running statistic, by the formula of train.update_average: momentum * old + (1 - momentum) * correction * new.

@@ -169,6 +169,13 @@ uint32_t Values::made(const std::string &how, uint32_t value, const std::string 
 
 uint32_t Values::incremented(uint32_t value) { return made("incremented ", value, names_[value] + " after an update"); }
 
+uint32_t Values::withFirst(uint32_t variable, uint64_t count) {
+  const uint32_t whole = wholeVariable(variable);
+  const std::string number = std::to_string(count), first = count == 1 ? "the first" : "the first " + number;
+  return placedAs(variable, made("first " + number + " of ", whole,
+                                 names_[whole] + " of " + first + (count == 1 ? " micro-batch" : " micro-batches")));
+}
+
 uint32_t Values::summedOverRanks(uint32_t value) {
   return made("summed ", value, "the sum over ranks of " + names_[value]);
 }

@@ -50,6 +50,27 @@ void copyInstead(MeshPlan &plan, const char *name) {
   command.mutable_copy()->mutable_target()->CopyFrom(part.target());
 }
 
+/// The source of a collective lies among sums of gradients, and before it the last of its rows are summed over data.
+void sumRowsBefore(MeshPlan &plan, const char *name, int64_t count) {
+  plan.repeat(name); // the copy is the collective now
+  const proto::Operand source = plan.partOf(name).source();
+  plan.builder.role().mutable_buffers(int(source.buffer()))->set_category(proto::Buffer::GRADIENTS);
+  const proto::CollectivePart row = plan.partOf("accumulate g"); // as long as a row
+  proto::CollectiveCommand &sum = *plan.commandNamed(name).mutable_collective();
+  sum.Clear();
+  sum.set_kind(Collective::ALL_REDUCE);
+  sum.set_communicator(overData);
+  for (int64_t r = source.shape(0) - count; r < source.shape(0); ++r) {
+    proto::CollectivePart &part = *sum.add_parts() = row;
+    part.set_accumulate(false);
+    for (proto::Operand *operand : {part.mutable_source(), part.mutable_target()}) {
+      operand->set_buffer(source.buffer());
+      operand->set_byte_offset(uint64_t(r * width) * sizeof(float));
+    }
+    part.mutable_target()->set_access(proto::Operand::WRITE);
+  }
+}
+
 const Defect defects[] = {
     // The wrong axis of a collective.
     {"the sum of y over data", [](MeshPlan &p) { over(p, "sum y", overData); }, "meaning",
@@ -180,6 +201,14 @@ const Defect defects[] = {
      "meaning"},
     {"y's terms are summed after they are used", [](MeshPlan &p) { read(p, "u", 0, p.term); }, "meaning",
      "it does not compute train.mul u"},
+    {"one row of u is summed over data before u is gathered", [](MeshPlan &p) { sumRowsBefore(p, "gather u", 1); },
+     "meaning", "holds parts of other values, but train.reduce_sum sum takes train.mul u"},
+    {"all rows of u are summed over data before u is gathered", [](MeshPlan &p) { sumRowsBefore(p, "gather u", 2); },
+     "meaning", "holds parts of other values, but train.reduce_sum sum takes train.mul u"},
+    {"one row of y's terms is summed over data before they are added up",
+     [](MeshPlan &p) { sumRowsBefore(p, "sum y", 1); }, "meaning", "it does not compute train.mul u"},
+    {"all rows of y's terms are summed over data before they are added up",
+     [](MeshPlan &p) { sumRowsBefore(p, "sum y", 4); }, "meaning", "it does not compute train.mul u"},
     // Replicas that differ along the other axis.
     {"g is updated by other gradients along tensor", [](MeshPlan &p) { over(p, "accumulate g", overTensor); },
      "meaning"},
@@ -217,6 +246,16 @@ const Defect defects[] = {
 };
 
 TEST(Axes, ProvesTheRightPlan) { EXPECT_EQ(MeshPlan().verdict(), "proven"); }
+
+/// A buffer of sums may hold what is gathered, and terms that are added up.
+TEST(Axes, ProvesItAmongSumsOfGradients) {
+  MeshPlan plan;
+  for (const char *name : {"gather u", "sum y"})
+    sumRowsBefore(plan, name, 0);
+  for (const char *name : {"gather u", "sum y"})
+    plan.drop(name);
+  EXPECT_EQ(plan.verdict(), "proven");
+}
 
 class Defects : public testing::TestWithParam<Defect> {};
 

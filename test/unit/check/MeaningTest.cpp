@@ -202,19 +202,6 @@ TEST(Meaning, AccumulatesWhatTheReferenceAccumulates) {
   EXPECT_EQ(one.refusal({0, 0, 0}), "it does not add, as train.accumulate does");
 }
 
-/// Gradients are followed by their contributions; any other sum begins with zeros.
-TEST(Meaning, RefusesAnAccumulationOntoSomethingElse) {
-  std::string text = program;
-  text.replace(text.find("kind: GRADIENT"), sizeof("kind: GRADIENT") - 1, "kind: OPTIMIZER");
-  Case one(accumulation, text.c_str());
-  Values &values = one.meaning.values();
-  EXPECT_EQ(one.refusal({values.zero(), one.value(3), 0}), "");
-  EXPECT_EQ(one.refusal({values.variable(1), one.value(3), 0}), "");
-  EXPECT_EQ(one.refusal({values.constant(5, proto::DTYPE_F32), one.value(3), 0}),
-            "it adds to the constant 5.000000, not to w::gradient");
-  EXPECT_EQ(one.refusal({one.value(2), one.value(3), 0}), "it adds to train.matmul dense, not to w::gradient");
-}
-
 /// It adds what it writes to itself, or writes what it adds.
 TEST(Meaning, RefusesAnAccumulationThatLeavesATermOut) {
   Case twice(accumulation), copy(accumulation);

@@ -231,6 +231,17 @@ TEST(Microbatch, RefusesToLeaveWhatIsNotTheLasts) {
       << plan.verdict();
 }
 
+/// What forward leaves to it lives on then; the call is what is missing.
+TEST(Microbatch, NamesACallThatIsLeftOut) {
+  TwoMicrobatches plan;
+  plan.b.role().mutable_programs(0)->mutable_calls()->DeleteSubrange(6, 1);
+  const std::string verdict = plan.verdict();
+  EXPECT_NE(verdict.find("outside the life that the plan gives it; one begins or ends in routine backward, which has "
+                         "no call for micro-batch 1"),
+            std::string::npos)
+      << verdict;
+}
+
 /// One stage sends relu(x) of two micro-batches to another, from and to a buffer of the step.
 struct TwoStages {
   TwoStages() {
