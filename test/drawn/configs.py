@@ -24,7 +24,7 @@ SCHEDULERS = {
     "OneCycle": {"cycle_min_lr": 1e-4, "cycle_max_lr": 1e-2, "cycle_first_step_size": 2, "decay_lr_rate": 0.1, "decay_step_size": 1}}
 # Passes of ds-opt that can be left out.
 OPTIONAL = [f"ds-{name}" for name in (
-    "fold-transposes", "fuse-bias", "regroup-attention", "fold-head-transposes", "pack-heads", "regroup-rms-norm", "concat-pads",
+    "narrow-frozen", "fold-transposes", "fuse-bias", "regroup-attention", "fold-head-transposes", "pack-heads", "regroup-rms-norm", "concat-pads",
     "elide-accumulation", "repeat-elementwise", "fuse-elementwise", "elide-copies", "reuse-dying-operands", "order-for-memory", "peel-backward",
     "advance-updates", "split-updates", "read-ahead", "elide-pending-copies", "round-once", "elide-redundant-gathers", "keep-parameters-gathered",
     "advance-reductions", "combine-collectives", "hoist-gathers", "narrow-gathers", "split-async-collectives", "pad-vocabulary",
