@@ -99,10 +99,11 @@ AXES = {
     "tensorboard.job_name": ["drawn"],
     "csv_monitor.enabled": [True],
     "csv_monitor.job_name": ["drawn"],
+    "data_types.grad_accum_dtype": ["bf16", "fp16"],
 }
 # Keys that a word of an axis stands for, that are written where they are needed, that want larger models (deepstatic.fp8), or whose losses
-# are no other configuration's (sums, parameters and moments of 16 bits).
-WITHIN = ["bf16.enabled", "fp16.enabled", "deepstatic.fp8", "data_types.grad_accum_dtype", "bf16.bf16_master_weights_and_grads",
+# are no other configuration's (parameters and moments of 16 bits).
+WITHIN = ["bf16.enabled", "fp16.enabled", "deepstatic.fp8", "bf16.bf16_master_weights_and_grads",
           "bf16.bf16_optimizer_states", "fp16.fp16_master_weights_and_grads", "optimizer.type", "optimizer.params",
           "scheduler.type", "scheduler.params", "train_batch_size", "deepstatic.nvme_path", "tensorboard.output_path", "csv_monitor.output_path"]
 STAGED = ("gpipe", "1f1b", "interleaved", "zb-h1")
@@ -143,6 +144,11 @@ def legal(choice) -> dict:
         drop("fp16.initial_scale_power", "fp16.hysteresis", "fp16.consecutive_hysteresis", "fp16.loss_scale_window", "fp16.min_loss_scale")
     if c.get("optimizer") == "Lamb":
         drop("zero_optimization.stage")
+    sums = c.get("data_types.grad_accum_dtype")
+    if sums and c.get("precision", sums if "zero_optimization.stage" in c else NO) != sums:
+        drop("data_types.grad_accum_dtype")
+    elif sums and c.get("communication_data_type", sums) != sums:
+        drop("communication_data_type")
     if "," in c.get("--dim", ""):  # what is decided once for all lengths
         for axis, value in (("deepstatic.pipeline.schedule", "auto"), ("zero_optimization.offload_optimizer.ratio", "auto"),
                             ("deepstatic.offload", "auto")):
@@ -200,6 +206,8 @@ def needed(*singles) -> dict:
     for axis, value in singles:
         if axis.startswith("fp16."):
             more["precision"] = "fp16"
+        if axis == "data_types.grad_accum_dtype":
+            more["precision"] = value
         if axis in ("zero_optimization.offload_optimizer.ratio", "deepstatic.delayed_update"):
             more["zero_optimization.offload_optimizer.device"] = "cpu"
         if axis == "deepstatic.pipeline.chunks":
