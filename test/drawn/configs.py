@@ -145,7 +145,7 @@ def legal(choice) -> dict:
     if c.get("optimizer") == "Lamb":
         drop("zero_optimization.stage")
     sums = c.get("data_types.grad_accum_dtype")
-    if sums and c.get("precision", sums if "zero_optimization.stage" in c else NO) != sums:
+    if sums and c.get("precision") != sums:
         drop("data_types.grad_accum_dtype")
     elif sums and c.get("communication_data_type", sums) != sums:
         drop("communication_data_type")
