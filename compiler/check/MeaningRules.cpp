@@ -137,11 +137,11 @@ std::vector<Meaning::Result> resultsOfKernel(RankMemory &memory, const std::vect
 uint32_t withMicrobatch(const RankMemory &memory, const proto::ReferenceOp &op, uint32_t before, size_t index) {
   const StateChanges &changes = memory.context.changes;
   const uint64_t microbatch = memory.instance(index).microbatch;
-  if (const uint32_t expected = changes.withFirst(op, microbatch); !mayBe(before, expected))
+  if (const uint32_t expected = changes.before(op, microbatch); !mayBe(before, expected))
     memory.refuse("coverage", index,
                   "takes micro-batch " + std::to_string(microbatch) + " into " + memory.values().name(before) +
                       ", not into " + memory.values().name(expected));
-  return changes.withFirst(op, microbatch + 1);
+  return changes.behind(op, microbatch);
 }
 
 std::vector<Meaning::Result> requireMeaning(RankMemory &memory, const std::vector<Effect> &effects,

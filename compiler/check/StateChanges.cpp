@@ -5,6 +5,7 @@
 #include "compiler/check/schedule/Effects.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ds::check {
 
@@ -42,6 +43,13 @@ std::set<uint32_t> changedByMicrobatches(const proto::Plan &plan) {
 StateChanges::StateChanges(const proto::Plan &plan, Values &values, const std::string &program)
     : plan_(plan), values_(values), delays_(plan), known_(plan.reference().ops_size() > 0), isStep_(program == "step"),
       microbatches_(microbatchesOf(plan, program)), own_(changedByMicrobatches(plan)) {
+  std::map<std::pair<std::string, uint32_t>, std::vector<const proto::ReferenceOp *>> sharing; // function and variable
+  for (const proto::ReferenceOp &op : plan.reference().ops())
+    if (countsMicrobatches(plan, op))
+      sharing[{op.function(), op.variables(0)}].push_back(&op);
+  for (const auto &[place, ops] : sharing)
+    for (size_t i = 0; i < ops.size(); ++i)
+      turns_[ops[i]] = {i, ops.size()};
   for (const std::string &function : functionsOf(program)) // what comes last counts
     for (const proto::ReferenceOp &op : plan.reference().ops())
       if (op.function() == function)
@@ -67,7 +75,7 @@ void StateChanges::add(const proto::ReferenceOp &op) {
   if (op.op() == "train.increment")
     changes_[variable] = {Updated, values_.incremented(own)};
   else if (op.op() == "train.update_average")
-    changes_[variable] = {Averaged, withFirst(op, microbatches_)};
+    changes_[variable] = {Averaged, behind(op, microbatches_ - 1)}; // the last of its turns counts
   else if (op.op() == "train.accumulate")
     changes_[variable] = {Accumulated, own};
   else if (isCarried(plan_, op))
@@ -76,12 +84,23 @@ void StateChanges::add(const proto::ReferenceOp &op) {
     changes_[variable] = {delays_.gradientIn(variable) ? Pending : Stored, stored};
 }
 
-uint32_t StateChanges::withFirst(const proto::ReferenceOp &op, uint64_t count) const {
+/// The value when the variable was changed `count` times, `each` of them in a micro-batch.
+uint32_t StateChanges::withFirst(const proto::ReferenceOp &op, uint64_t count, uint64_t each) const {
   const bool isSum = op.op() == "train.accumulate";
   if (count == 0 && isSum)
     return values_.zero();
-  return count == (isSum ? microbatches_ : 0) ? values_.variable(op.variables(0))
-                                              : values_.withFirst(op.variables(0), count);
+  return count == (isSum ? microbatches_ * each : 0) ? values_.variable(op.variables(0))
+                                                     : values_.withFirst(op.variables(0), count, each);
+}
+
+uint32_t StateChanges::before(const proto::ReferenceOp &op, uint64_t microbatch) const {
+  const Turn &turn = turns_.at(&op);
+  return withFirst(op, microbatch * turn.of + turn.number, turn.of);
+}
+
+uint32_t StateChanges::behind(const proto::ReferenceOp &op, uint64_t microbatch) const {
+  const Turn &turn = turns_.at(&op);
+  return withFirst(op, microbatch * turn.of + turn.number + 1, turn.of);
 }
 
 StateChanges::Change StateChanges::of(uint32_t variable) const {

@@ -36,8 +36,9 @@ public:
   Change of(uint32_t variable) const;
   /// How many a run of the program has. Calls of the first role are of as many as those of any other.
   uint64_t microbatches() const { return microbatches_; }
-  /// What the variable of an op that counts micro-batches holds when the first `count` of the run are in it.
-  uint32_t withFirst(const proto::ReferenceOp &op, uint64_t count) const;
+  /// What the variable of an op that counts micro-batches holds before or behind it in a micro-batch of the run.
+  uint32_t before(const proto::ReferenceOp &op, uint64_t microbatch) const;
+  uint32_t behind(const proto::ReferenceOp &op, uint64_t microbatch) const;
   /// The axes along which each rank has its own, because micro-batches change it.
   plan::AxisSet varying(uint32_t variable) const {
     return own_.contains(variable) ? plan::batchAxes(plan_) : plan::AxisSet();
@@ -51,15 +52,22 @@ public:
   bool isKnown() const { return known_; }
 
 private:
+  /// Of the ops of a micro-batch that take it into one variable: a module that is called twice has two.
+  struct Turn {
+    uint64_t number = 0, of = 1;
+  };
+
   void add(const proto::ReferenceOp &op);
+  uint32_t withFirst(const proto::ReferenceOp &op, uint64_t count, uint64_t each) const;
 
   const proto::Plan &plan_;
   Values &values_;
   const Delays delays_;
   const bool known_, isStep_;
   const uint64_t microbatches_;
-  std::set<uint32_t> own_;             ///< variables, by any program
-  std::map<uint32_t, Change> changes_; ///< by variable
+  std::set<uint32_t> own_;                           ///< variables, by any program
+  std::map<uint32_t, Change> changes_;               ///< by variable
+  std::map<const proto::ReferenceOp *, Turn> turns_; ///< of those that count micro-batches
 };
 
 /// Whether an op takes each micro-batch into its variable: a sum that is no gradient, or a running statistic.

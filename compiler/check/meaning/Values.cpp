@@ -169,11 +169,13 @@ uint32_t Values::made(const std::string &how, uint32_t value, const std::string 
 
 uint32_t Values::incremented(uint32_t value) { return made("incremented ", value, names_[value] + " after an update"); }
 
-uint32_t Values::withFirst(uint32_t variable, uint64_t count) {
+uint32_t Values::withFirst(uint32_t variable, uint64_t count, uint64_t each) {
   const uint32_t whole = wholeVariable(variable);
-  const std::string number = std::to_string(count), first = count == 1 ? "the first" : "the first " + number;
-  return placedAs(variable, made("first " + number + " of ", whole,
-                                 names_[whole] + " of " + first + (count == 1 ? " micro-batch" : " micro-batches")));
+  const uint64_t done = count / each;
+  const std::string name = count % each != 0 ? names_[whole] + " within micro-batch " + std::to_string(done)
+                           : done == 1 ? names_[whole] + " of the first micro-batch"
+                                       : names_[whole] + " of the first " + std::to_string(done) + " micro-batches";
+  return placedAs(variable, made("first " + std::to_string(count) + " of ", whole, name));
 }
 
 uint32_t Values::summedOverRanks(uint32_t value) {

@@ -83,8 +83,8 @@ public:
   uint32_t padding() { return variable(noVariable); }
   bool isPadding(uint32_t value) const { return heldIn(value) && heldIn(value)->variable == noVariable; }
   uint32_t incremented(uint32_t value);
-  /// What lies in a variable that takes each micro-batch when it has taken the first `count` of a run.
-  uint32_t withFirst(uint32_t variable, uint64_t count);
+  /// What lies in a variable that takes each micro-batch, in `each` changes, after the first `count` changes of a run.
+  uint32_t withFirst(uint32_t variable, uint64_t count, uint64_t each);
   /// A value's elements as another type holds them: what train.cast makes of them.
   uint32_t converted(uint32_t value, proto::DType dtype);
   /// What a conversion has made this of; itself, of other values.

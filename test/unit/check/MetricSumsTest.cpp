@@ -6,6 +6,7 @@
 #include "test/unit/check/UsedLives.h"
 #include "test/unit/runtime/PlanBuilder.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <iterator>
@@ -78,6 +79,17 @@ public:
   }
   void leaveOut(uint32_t routine, int index) {
     b.role().mutable_routines(int(routine))->mutable_commands()->DeleteSubrange(index, 1);
+  }
+  /// As of a module that is called twice: the second average of a micro-batch is a command behind the first.
+  proto::Command &averageTwice() {
+    auto &ops = *b.plan.mutable_reference()->mutable_ops();
+    const auto first = std::ranges::find(ops, "train.update_average", &proto::ReferenceOp::op);
+    const proto::ReferenceOp again = *first;
+    *ops.Add() = again;
+    proto::Command &command = *b.role().mutable_routines(int(take))->add_commands();
+    command = this->command(take, 2);
+    command.set_reference(0, uint32_t(ops.size() - 1));
+    return command;
   }
   std::string verdict() {
     setLivesAsUsed(b.role());
@@ -209,6 +221,21 @@ TEST(MetricSum, RefusesAStatisticThatIsLeftAlone) {
   Plan plan;
   plan.leaveOut(Plan::take, 2);
   expectRefusal(plan, "holds average from its byte 0 on, not average of the first 2 micro-batches");
+}
+
+TEST(MetricSum, KnowsStatisticsThatAMicrobatchTakesTwice) {
+  Plan right, once, exchanged, doubled;
+  right.averageTwice();
+  EXPECT_EQ(right.verdict(), "proven");
+  once.averageTwice();
+  once.b.role().mutable_routines(int(Plan::take))->mutable_commands()->RemoveLast();
+  expectRefusal(once,
+                "takes micro-batch 1 into average within micro-batch 0, not into average of the first micro-batch");
+  proto::Command &second = exchanged.averageTwice();
+  second.Swap(&exchanged.command(Plan::take, 2));
+  expectRefusal(exchanged, "takes micro-batch 0 into average, not into average within micro-batch 0");
+  doubled.averageTwice().set_reference(0, doubled.command(Plan::take, 2).reference(0));
+  expectRefusal(doubled, "takes micro-batch 0 into average within micro-batch 0, not into average");
 }
 
 } // namespace
