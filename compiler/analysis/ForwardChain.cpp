@@ -87,6 +87,8 @@ std::vector<ForwardChain::CarriedState> ForwardChain::carriedState() const {
       note(read.getVariableAttr().getAttr(), int64_t(index));
     else if (auto store = dyn_cast<train::StoreOp>(op))
       note(store.getVariableAttr().getAttr(), int64_t(index));
+    else if (auto average = dyn_cast<train::UpdateAverageOp>(op))
+      note(average.getVariableAttr().getAttr(), int64_t(index));
   }
   std::vector<CarriedState> states;
   for (const auto &use : uses)

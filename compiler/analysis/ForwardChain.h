@@ -42,7 +42,7 @@ public:
 
   llvm::SmallVector<mlir::Operation *> forward, backward, units;
 
-  /// A variable that the forward reads and writes, and the first and last unit that do.
+  /// A variable that the forward changes, and the first and last unit that read or change it.
   struct CarriedState {
     mlir::StringAttr variable;
     int64_t first, last;

@@ -95,9 +95,11 @@ private:
     if (!cuts)
       return refuseCut() << "there are " << llvm::count(scheduling::candidateCuts(problem), 1)
                          << " places where it may be cut; ask for at most one stage more than that"
-                         << (chain.carriedState().empty()
+                         << (llvm::none_of(
+                                 chain.carriedState(),
+                                 [](const ForwardChain::CarriedState &state) { return state.first < state.last; })
                                  ? ""
-                                 : "; what reads and what stores a buffer that forward changes lies in one stage");
+                                 : "; what reads and what changes a buffer that forward changes lies in one stage");
     if (std::optional<std::string> reason = scheduling::verify(problem, *cuts))
       return getOperation().emitError() << "was cut wrongly: " << *reason;
     for (auto [index, op] : llvm::enumerate(chain.units))
@@ -208,9 +210,10 @@ private:
       carried_[state.variable] = *stageOf(chain.units[size_t(state.first)]);
       if (Operation *first = chain.units[size_t(state.first)], *last = chain.units[size_t(state.last)];
           stageOf(first) != stageOf(last))
-        return last->emitOpError() << "stores '" << state.variable.getValue() << "' in stage " << *stageOf(last)
-                                   << ", and stage " << *stageOf(first)
-                                   << " reads it; one stage must do both: cut the stages elsewhere, or have one";
+        return last->emitOpError()
+               << "changes '" << state.variable.getValue() << "' in stage " << *stageOf(last) << ", and stage "
+               << *stageOf(first)
+               << " reads or changes it; one stage must do both: cut the stages elsewhere, or have one";
     }
     return success();
   }

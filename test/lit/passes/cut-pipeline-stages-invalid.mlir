@@ -4,6 +4,7 @@
 // RUN: not ds-opt %t/short.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=5 partition=best" 2>&1 | FileCheck %s --check-prefix=MANY
 // RUN: not ds-opt %t/gap.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=best" 2>&1 | FileCheck %s --check-prefix=GAP
 // RUN: not ds-opt %t/state.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=best" 2>&1 | FileCheck %s --check-prefix=STATE
+// RUN: not ds-opt %t/twice.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=best" 2>&1 | FileCheck %s --check-prefix=TWICE
 // RUN: not ds-opt %t/hand.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=3 partition=best" 2>&1 | FileCheck %s --check-prefix=HAND
 // RUN: not ds-opt %t/short.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=evenly" 2>&1 | FileCheck %s --check-prefix=METHOD
 // RUN: not ds-opt %t/short.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=type:block" 2>&1 | FileCheck %s --check-prefix=TYPE
@@ -18,7 +19,8 @@
 // TYPE: error: partition "type:block" leaves nothing to share: no module's name matches; that of an op half-way is
 // REGEX: error: partition "type:[a" holds no regular expression: brackets ([ ]) not balanced
 
-// STATE: 'train.store' op stores 'average' in stage 1, and stage 0 reads it; one stage must do both: cut the stages elsewhere, or have one
+// STATE: 'train.store' op changes 'average' in stage 1, and stage 0 reads or changes it; one stage must do both: cut the stages elsewhere, or have one
+// TWICE: 'train.update_average' op changes 'average' in stage 1, and stage 0 reads or changes it; one stage must do both: cut the stages elsewhere, or have one
 //--- functions.mlir
 func.func @forward() {
   return
@@ -64,6 +66,18 @@ func.func @microbatch() {
   %0 = train.exp %old {dist.pipeline_stage = 0 : i64} : (tensor<f32>) -> tensor<f32>
   %1 = train.exp %0 {dist.pipeline_stage = 1 : i64} : (tensor<f32>) -> tensor<f32>
   train.store %1 into @average {dist.pipeline_stage = 1 : i64} : tensor<f32>
+  return
+}
+func.func @evaluate() {
+  return
+}
+//--- twice.mlir
+train.variable buffer @average : tensor<f32> from #train.fill<0.0>
+func.func @microbatch(%x: tensor<f32>) {
+  %0 = train.exp %x {dist.pipeline_stage = 0 : i64} : (tensor<f32>) -> tensor<f32>
+  train.update_average %0 into @average momentum 0.9 correction 1.0 {dist.pipeline_stage = 0 : i64} : tensor<f32>
+  %1 = train.exp %0 {dist.pipeline_stage = 1 : i64} : (tensor<f32>) -> tensor<f32>
+  train.update_average %1 into @average momentum 0.9 correction 1.0 {dist.pipeline_stage = 1 : i64} : tensor<f32>
   return
 }
 func.func @evaluate() {
