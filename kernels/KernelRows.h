@@ -12,9 +12,17 @@
 
 namespace ds::kernels {
 
+/// Each is read for itself: compilers bound the steps that one constant may take.
+namespace rows {
+#define DS_KERNEL(name, factory, operands, attributes, check, factors, cpuWorkspace, cudaWorkspace, flops, text)       \
+  inline constexpr KernelRow name = RowReader::read(#name, operands, attributes);
+#include "kernels/Kernels.inc"
+#undef DS_KERNEL
+} // namespace rows
+
 inline constexpr KernelRow kernelRows[] = {
 #define DS_KERNEL(name, factory, operands, attributes, check, factors, cpuWorkspace, cudaWorkspace, flops, text)       \
-  RowReader::read(#name, operands, attributes),
+  rows::name,
 #include "kernels/Kernels.inc"
 #undef DS_KERNEL
 };

@@ -8,12 +8,13 @@
 // read from files and gathered. Cf. peft, which leaves a base model in the type that it was loaded in.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/passes/train/NarrowReads.h"
 #include "compiler/passes/train/Passes.h"
 #include "dialects/Train/Train.h"
 
 #include "mlir/IR/Builders.h"
 
-#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace ds {
 #define GEN_PASS_DEF_NARROWFROZEN
@@ -26,49 +27,27 @@ using namespace ds;
 namespace {
 
 /// The type of a variable's elements in its file, if they were widened and the variable is not trained; else null.
-Type storedType(train::VariableOp variable) {
+FloatType storedType(train::VariableOp variable) {
   auto file = dyn_cast_if_present<train::FileSourceAttr>(variable.getSource().value_or(Attribute()));
   if (!file || variable.getKind() != train::VariableKind::Parameter || variable.getTrainable())
     return {};
   Builder builder(variable.getContext());
-  return file.getDtype() == "BF16"  ? Type(builder.getBF16Type())
-         : file.getDtype() == "F16" ? Type(builder.getF16Type())
-                                    : Type();
+  return file.getDtype() == "BF16"  ? FloatType(builder.getBF16Type())
+         : file.getDtype() == "F16" ? FloatType(builder.getF16Type())
+                                    : FloatType();
 }
 
 bool isRoundingTo(Operation *op, Type low) {
   return isa<train::CastOp>(op) && getElementTypeOrSelf(op->getResult(0).getType()) == low;
 }
 
-bool moves(Operation *op) { return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::GatherOp>(op); }
-
 /// Whether every use of a parameter's value is in 16 bits in the end. Of rows that were gathered any use will do: they
 /// are few.
 bool isUsedIn(Type low, Value value) {
   return llvm::all_of(value.getUsers(), [&](Operation *user) {
-    return isRoundingTo(user, low) || isa<train::GatherOp>(user) || (moves(user) && isUsedIn(low, user->getResult(0)));
+    return isRoundingTo(user, low) || isa<train::GatherOp>(user) ||
+           (onlyMoves(user) && isUsedIn(low, user->getResult(0)));
   });
-}
-
-/// Makes a value one of 16 bits, with what moves it.
-void narrow(Value value, Type low) {
-  value.setType(cast<RankedTensorType>(value.getType()).clone(low));
-  Value wide;
-  for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
-    Operation *user = use.getOwner();
-    if (isRoundingTo(user, low)) {
-      user->getResult(0).replaceAllUsesWith(value);
-      user->erase();
-    } else if (moves(user)) {
-      narrow(user->getResult(0), low);
-    } else {
-      OpBuilder behind(value.getContext());
-      behind.setInsertionPointAfterValue(value);
-      if (!wide)
-        wide = train::CastOp::create(behind, value.getLoc(), value, TypeAttr::get(behind.getF32Type()));
-      use.set(wide);
-    }
-  }
 }
 
 struct NarrowFrozen : ds::impl::NarrowFrozenBase<NarrowFrozen> {
@@ -78,7 +57,7 @@ struct NarrowFrozen : ds::impl::NarrowFrozenBase<NarrowFrozen> {
     llvm::MapVector<Attribute, SmallVector<train::ReadOp>> reads; // by variable
     getOperation().walk([&](train::ReadOp read) { reads[read.getVariableAttr().getAttr()].push_back(read); });
     for (auto variable : getOperation().getOps<train::VariableOp>()) {
-      const Type low = storedType(variable);
+      const FloatType low = storedType(variable);
       ArrayRef<train::ReadOp> all = reads[variable.getSymNameAttr()];
       if (!low || !variable.getTensorType().getElementType().isF32() ||
           !llvm::all_of(all, [&](train::ReadOp read) { return isUsedIn(low, read.getResult()); }))
@@ -88,7 +67,7 @@ struct NarrowFrozen : ds::impl::NarrowFrozenBase<NarrowFrozen> {
       variable.setSourceAttr(
           train::FileSourceAttr::get(&getContext(), file.getPath(), file.getOffset(), file.getLength(), ""));
       for (train::ReadOp read : all)
-        narrow(read.getResult(), low);
+        narrowRead(read, low);
     }
   }
 };

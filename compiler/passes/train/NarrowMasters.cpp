@@ -7,8 +7,8 @@
 // lost. Cf. bf16_master_weights_and_grads of DeepSpeed.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/passes/train/NarrowReads.h"
 #include "compiler/passes/train/Passes.h"
-#include "compiler/passes/train/PrecisionTable.h"
 #include "dialects/Train/Train.h"
 
 #include "mlir/IR/Builders.h"
@@ -43,39 +43,6 @@ Attribute narrowedSource(Attribute source, FloatType low) {
   }));
 }
 
-/// Whether `op` only moves elements of its first operand, its one float.
-bool onlyMoves(Operation *op) {
-  const OpPrecision *precision = precisionOf(op->getName().stripDialect());
-  return precision && precision->kind == OpKind::Movement && op->getNumResults() == 1 &&
-         llvm::none_of(op->getOperands().drop_front(),
-                       [](Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); });
-}
-
-/// Gives the readers of `wide`, of f32, what they read of `low`, the same in 16 bits.
-void narrowReaders(Value wide, Value low) {
-  const Type type = getElementTypeOrSelf(low.getType());
-  for (OpOperand &use : llvm::make_early_inc_range(wide.getUses())) {
-    Operation *reader = use.getOwner();
-    if (auto rounding = dyn_cast<train::CastOp>(reader); rounding && rounding.getElementType() == type) {
-      rounding.replaceAllUsesWith(low);
-      rounding.erase();
-    } else if (use.getOperandNumber() == 0 && onlyMoves(reader)) {
-      Operation *moved = OpBuilder(reader).clone(*reader);
-      moved->setOperand(0, low);
-      Value result = moved->getResult(0);
-      result.setType(cast<RankedTensorType>(result.getType()).clone(type));
-      narrowReaders(reader->getResult(0), result);
-      reader->erase();
-    }
-  }
-  if (wide.use_empty())
-    return;
-  OpBuilder after(low.getContext());
-  after.setInsertionPointAfter(low.getDefiningOp());
-  Type f32 = getElementTypeOrSelf(wide.getType());
-  wide.replaceAllUsesWith(train::CastOp::create(after, low.getLoc(), low, TypeAttr::get(f32)).getResult());
-}
-
 struct NarrowMasters : ds::impl::NarrowMastersBase<NarrowMasters> {
   using NarrowMastersBase::NarrowMastersBase;
 
@@ -102,12 +69,8 @@ struct NarrowMasters : ds::impl::NarrowMastersBase<NarrowMasters> {
       if (narrowed.contains(read.getVariableAttr().getAttr()))
         reads.push_back(read);
     });
-    for (train::ReadOp read : reads) {
-      OpBuilder before(read);
-      auto type = cast<RankedTensorType>(read.getType()).clone(low);
-      narrowReaders(read, train::ReadOp::create(before, read.getLoc(), type, read.getVariableAttr()));
-      read.erase();
-    }
+    for (train::ReadOp read : reads)
+      narrowRead(read, low);
     train::raiseNumerics(getOperation(), train::Numerics::Lossy);
   }
 };
