@@ -164,7 +164,7 @@ TensorData WeightFiles::locateInSafetensors(const std::string &name, const std::
     throw Failure(
         "parameter '" + parameter + "' is " + spelling(dtype) + " " + toString(shape) + " in the model, but " +
         entry.dtype + " " + toString(entry.shape) + " in '" + entry.path + "'" +
-        (bytes == 0 && entry.dtype == "F64" ? "; weights are widened, never narrowed: save them as float32" : ""));
+        (bytes == 0 && entry.dtype == "F64" ? "; weights of float64 are not rounded: save them as float32" : ""));
   if (entry.length != uint64_t(elementCount(shape)) * bytes)
     throw Failure("'" + entry.path + "': tensor '" + name + "' has " + std::to_string(entry.length) + " bytes, which " +
                   entry.dtype + " " + toString(entry.shape) + " does not need");

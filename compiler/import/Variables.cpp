@@ -361,7 +361,7 @@ std::vector<std::string> Variables::weightNotes(bool trains) const {
                     (dtype == "BF16"  ? "bfloat16"
                      : dtype == "F16" ? "float16"
                                       : "float32") +
-                    " in " + weights_ + " and were widened to " + (dtype == "F32" ? "float64" : "float32"));
+                    " in " + weights_ + "; what is trained is widened to " + (dtype == "F32" ? "float64" : "float32"));
   if (!rule_.prefix.empty())
     notes.push_back(rule_.sentence(weights_));
   if (!absent.empty())

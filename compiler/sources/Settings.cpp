@@ -247,6 +247,9 @@ Claim precision(const proto::Plan &plan, const ConfigFile &config) {
   requireMasters(plan, config);
   if (const std::string sums = sumsOf(plan); areFloats && sums != config.sums)
     throw Error("the plan sums gradients in " + sums + ", but data_types.grad_accum_dtype is \"" + config.sums + "\"");
+  if (areFloats && (config.sums != "fp32" || config.masters != "fp32") && plan.numerics() != "lossy")
+    throw Error("the plan says that its numerics are " + plan.numerics() +
+                ", but sums or parameters of 16 bits make them lossy");
   const std::set<uint32_t> ofSums = valuesOfSums(plan);
   const auto computesIn = [&](proto::DType dtype) {
     for (int i = 0; i < plan.reference().values_size(); ++i)

@@ -394,8 +394,11 @@ void requireState(const proto::Plan &plan, const proto::Variable &variable, cons
            (of ? of->name() : "none"));
   const std::optional<proto::DType> dtype = state.of && !state.dtype ? state.of->dtype() : state.dtype;
   const bool sameShape = state.of ? std::ranges::equal(variable.shape(), state.of->shape()) : variable.shape().empty();
-  if ((dtype && variable.dtype() != *dtype) || !sameShape)
-    refuse("but it has another type or shape in the plan than " + (state.of ? state.of->name() : "one number"));
+  if (dtype && variable.dtype() != *dtype)
+    refuse("but the plan keeps it in " + std::string(name(DType(variable.dtype()))) + ", not in " +
+           std::string(name(DType(*dtype))));
+  if (!sameShape)
+    refuse("but it has another shape in the plan than " + (state.of ? state.of->name() : "one number"));
   if (!variable.source().has_fill() || variable.source().fill() != state.first)
     refuse("and does not begin at " + numberText(state.first) + " in the plan");
   if (variable.trainable() || variable.persistent() || variable.aliases_size() > 0)

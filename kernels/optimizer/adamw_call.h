@@ -15,7 +15,9 @@ struct AdamWCall {
       : elements(call.elements("p")), dtype(call.dtype()), gradient(call.dtype("g")), moments(call.dtype("m")) {
     const bool isNarrow = isNarrowFloat(dtype);
     call.require(gradient == dtype || !isNarrow, "operand 1 (g) must have the type of p, " + std::string(name(dtype)));
-    call.require(moments == dtype || isNarrow, "operand 2 (m) must have the type of p, " + std::string(name(dtype)));
+    call.require(moments == dtype || (isNarrow && moments == DType::F32), "operand 2 (m) must have the type of p, " +
+                                                                              std::string(name(dtype)) +
+                                                                              (isNarrow ? ", or float32" : ""));
     call.require(call.dtype("v") == moments, "operand 3 (v) must have the type of m, " + std::string(name(moments)));
     beta1 = call.numberIn("beta1", 0, 1);
     beta2 = call.numberIn("beta2", 0, 1);

@@ -26,13 +26,14 @@
 #include <vector>
 
 namespace ds::runtime {
+static bool isSmallFloat(const std::string &dtype) { return dtype == "F32" || dtype == "BF16" || dtype == "F16"; }
+
 /// Whether a checkpoint may hold a variable in another type: what is frozen, in float32 or 16 bits. Whether the numbers
 /// are the same is looked at as they are read.
 static bool mayBeConverted(const plan::proto::Variable &variable, const std::string &there) {
-  const DType dtype = DType(variable.dtype());
+  const std::string dtype = safetensorsName(DType(variable.dtype()));
   const bool isFrozen = variable.kind() == plan::proto::Variable::PARAMETER && !variable.trainable();
-  return isFrozen &&
-         (there == "F32" ? isNarrowFloat(dtype) : dtype == DType::F32 && (there == "BF16" || there == "F16"));
+  return isFrozen && isSmallFloat(there) && isSmallFloat(dtype) && (there == "F32") != (dtype == "F32");
 }
 
 StoredState::StoredState(std::string folder, const Manifest &manifest, const plan::proto::Plan &plan,
@@ -82,7 +83,14 @@ void StoredState::requireSameVariables(const ByName &stored) const {
     const Manifest::Variable &there = *found->second;
     const Shape shape(variable.shape().begin(), variable.shape().end());
     const char *dtype = safetensorsName(DType(variable.dtype()));
-    if ((there.dtype != dtype && !mayBeConverted(variable, there.dtype)) || there.shape != shape)
+    const bool isSame = there.dtype == dtype || mayBeConverted(variable, there.dtype);
+    if (!isSame && there.shape == shape && isSmallFloat(there.dtype) && isSmallFloat(dtype))
+      throw Error("checkpoint " + folder_ + " holds " + variable.name() + " as " + there.dtype + ", the plan as " +
+                  dtype +
+                  "; compile with *_master_weights_and_grads and bf16_optimizer_states as the run had them, or begin "
+                  "with its weights: ds-run export " +
+                  folder_ + " -o weights.safetensors, and --weights weights.safetensors");
+    if (!isSame || there.shape != shape)
       throw Error(other + variable.name() + " is " + there.dtype + " " + toString(there.shape) +
                   " there, the plan wants " + dtype + " " + toString(shape));
   }

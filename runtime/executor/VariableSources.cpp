@@ -11,7 +11,6 @@
 #include "kernels/Float16.h"
 #include "runtime/data/FileDigest.h"
 #include "runtime/data/ReadOnlyFile.h"
-#include "runtime/data/Rounding.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/data/Widening.h"
@@ -19,6 +18,7 @@
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -204,10 +204,10 @@ void VariableSources::matchVariable(uint32_t index, const std::string &name) {
   const SafetensorsFile::Tensor &tensor = *file.find(name);
   const DType dtype = DType(variable.dtype());
   if (weightWidening(tensor.dtype, dtype) == nullptr || tensor.shape != shapeOf(variable)) {
-    const bool isNarrower = tensor.dtype == "F64" && dtype == DType::F32;
+    const bool isNarrower = tensor.dtype == "F64" && (dtype == DType::F32 || isNarrowFloat(dtype));
     throw Error(file.path() + ": " + name + " is " + tensor.dtype + " " + toString(tensor.shape) +
                 ", but the plan wants " + std::string(ds::name(dtype)) + " " + toString(shapeOf(variable)) +
-                (isNarrower ? "; weights are widened, never narrowed: save them as float32" : ""));
+                (isNarrower ? "; weights of float64 are not rounded: save them as float32" : ""));
   }
   const bool isSame = tensor.dtype == safetensorsName(dtype);
   parts_.emplace(index, FilePart{&file.file(), tensor.offset, isSame ? "" : tensor.dtype});
@@ -336,6 +336,31 @@ void VariableSources::refuseNan(const plan::proto::Variable &variable, uint64_t 
                 "; nothing can be trained from such weights: give others with --weights");
 }
 
+/// Converts elements of a file to the variable's type. What is trained may be rounded to 16 bits, but not to infinity.
+static void convertTo(const plan::proto::Variable &variable, uint64_t first, const std::string &from,
+                      std::span<const std::byte> stored, std::span<std::byte> target, const std::string &where) {
+  const DType dtype = DType(variable.dtype());
+  const uint64_t count = target.size() / uint64_t(byteSize(dtype));
+  weightWidening(from, dtype)(stored.data(), target.data(), count);
+  if (!isNarrowFloat(dtype))
+    return;
+  std::vector<float> has(count), kept(count);
+  widening(from, DType::F32)(stored.data(), reinterpret_cast<std::byte *>(has.data()), count);
+  widening(safetensorsName(dtype), DType::F32)(target.data(), reinterpret_cast<std::byte *>(kept.data()), count);
+  for (uint64_t i = 0; i < count; ++i) {
+    const bool isLost = !variable.trainable() && has[i] != kept[i] && !std::isnan(has[i]);
+    if (!isLost && (std::isfinite(kept[i]) || !std::isfinite(has[i])))
+      continue;
+    const std::string type(name(dtype));
+    throw Error(where + " has " + std::to_string(has[i]) + " as element " + std::to_string(first + i) + " of " +
+                variable.name() + ", which is no number of " + type + ", in which the plan holds it; " +
+                (variable.trainable()
+                     ? "compile without " + std::string(dtype == DType::BF16 ? "bf16.bf16" : "fp16.fp16") +
+                           "_master_weights_and_grads"
+                     : "compile with these weights, or with --without ds-narrow-frozen"));
+  }
+}
+
 uint64_t VariableSources::readStored(uint32_t variable, uint64_t version, uint64_t first, uint64_t count,
                                      std::span<std::byte> target) const {
   const plan::proto::Variable &wanted = plan_.variables(int(variable));
@@ -345,35 +370,25 @@ uint64_t VariableSources::readStored(uint32_t variable, uint64_t version, uint64
   const uint64_t elements = std::min(count, piece->end - first), storedBytes = safetensorsElementBytes(piece->dtype),
                  at = piece->offset + (first - piece->begin) * storedBytes;
   const std::span<std::byte> bytes = target.first(elements * uint64_t(byteSize(dtype)));
-  const std::string own = safetensorsName(dtype);
-  if (piece->dtype == own) {
+  if (piece->dtype == safetensorsName(dtype)) {
     piece->file->read(at, bytes);
     return elements;
   }
   std::vector<std::byte> stored(elements * storedBytes);
   piece->file->read(at, stored);
-  if (const WidenFunction widen = widening(piece->dtype, dtype)) {
-    widen(stored.data(), bytes.data(), elements);
-    return elements;
-  }
-  std::vector<std::byte> again(stored.size());
-  const RoundFunction round = rounding(piece->dtype, own); // StoredState lets no other pair pass
-  const bool fits = round(stored, bytes);
-  widening(own, DType::F32)(bytes.data(), again.data(), elements);
-  if (!fits || again != stored)
-    throw Error("the checkpoint holds " + wanted.name() + " as " + piece->dtype + " with more digits than " + own +
-                " has, in which the plan holds it; compile with --without ds-narrow-frozen to go on from it");
+  convertTo(wanted, first, piece->dtype, stored, bytes, "the checkpoint");
   return elements;
 }
 
-void VariableSources::readPart(const FilePart &part, DType dtype, uint64_t first, std::span<std::byte> target) const {
-  const auto elementBytes = uint64_t(byteSize(dtype));
+void VariableSources::readPart(const FilePart &part, const plan::proto::Variable &variable, uint64_t first,
+                               std::span<std::byte> target) const {
+  const auto elementBytes = uint64_t(byteSize(DType(variable.dtype())));
   if (part.dtype.empty())
     return part.file->read(part.offset + first * elementBytes, target);
   const uint64_t storedBytes = safetensorsElementBytes(part.dtype), count = target.size() / elementBytes;
   std::vector<std::byte> stored(count * storedBytes);
   part.file->read(part.offset + first * storedBytes, stored);
-  weightWidening(part.dtype, dtype)(stored.data(), target.data(), count);
+  convertTo(variable, first, part.dtype, stored, target, part.file->path());
 }
 
 void VariableSources::read(uint32_t index, uint64_t first, uint64_t count,
@@ -389,7 +404,7 @@ void VariableSources::read(uint32_t index, uint64_t first, uint64_t count,
     if (stored)
       elements = readStored(index, version, first + done, elements, bytes);
     else if (part != parts_.end())
-      readPart(part->second, DType(variable.dtype()), first + done, bytes);
+      readPart(part->second, variable, first + done, bytes);
     else
       generate(variable, index, first + done, bytes);
     if (variable.kind() == plan::proto::Variable::PARAMETER && !stored) // a run may go on with NaN, and is resumed so

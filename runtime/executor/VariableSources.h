@@ -85,7 +85,8 @@ private:
   void refuseUnmatched() const;
   void refuseMissing() const;
   /// Reads elements [first, first + as many as `target` holds), widened to the variable's type.
-  void readPart(const FilePart &part, DType dtype, uint64_t first, std::span<std::byte> target) const;
+  void readPart(const FilePart &part, const plan::proto::Variable &variable, uint64_t first,
+                std::span<std::byte> target) const;
   ReadOnlyFile openPlanFile(const std::string &path) const;
   void openPlanFiles();
   void refuseNan(const plan::proto::Variable &variable, uint64_t first, std::span<const std::byte> bytes) const;

@@ -83,7 +83,7 @@ def test_bits_are_those_of_float32(way, base, tools, tmp_path):
     assert {value.dtype.name for value in load_file(tmp_path / "held" / "after.safetensors").values()} == {"float32"}
 
 
-def test_the_arena_has_half_the_bytes(base, tools, tmp_path):
+def test_half_the_bytes_are_held(base, tools, tmp_path):
     arenas = []
     for options in ([], WITHOUT):
         plan, _, frozen = compiled(tools, base, tmp_path, "bf16", *options)
@@ -121,7 +121,17 @@ def test_a_checkpoint_with_more_digits_is_refused(base, tools, tmp_path):
     tools("ds-run", wide, "--data", base[2], "--steps", 1, "--save", first / "saved")
     plan, *_ = compiled(tools, base, tmp_path, "bf16")
     said = tools("ds-run", plan, "--data", base[2], "--steps", STEPS, "--resume", first / "saved", code=1).stderr
-    assert re.search(r"error: the checkpoint holds \S+ as F32 with more digits than BF16 has, .* --without ds-narrow-frozen", said), said
+    assert re.search(r"error: the checkpoint has \S+ as element \d+ of \S+, which is no number of bfloat16, .* --without ds-narrow-frozen", said), said
+
+
+@pytest.mark.parametrize("given", ["wide", "fp32"])
+def test_weights_with_more_digits_are_refused(given, base, tools, tmp_path):
+    """Exact ones are as good as the file's own."""
+    plan, *_ = compiled(tools, base, tmp_path, "bf16")
+    run = ["ds-run", plan, "--data", base[2], "--steps", 1, "--weights", base[1][given], "--export", tmp_path / "e.safetensors"]
+    said = tools(*run, code=1 if given == "wide" else 0).stderr
+    if given == "wide":
+        assert re.search(r"error: \S+wide.safetensors has \S+ as element \d+ of \S+, which is no number of bfloat16, .* compile with these weights", said), said
 
 
 def test_a_second_opinion(base, tools, tmp_path):

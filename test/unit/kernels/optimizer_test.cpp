@@ -388,6 +388,8 @@ TEST(AdamW, RefusesStateOfOtherTypes) {
   EXPECT_EQ(refusal(low, half, x, x), "kernel 'adamw': operand 1 (g) must have the type of p, bfloat16");
   EXPECT_EQ(refusal(x, x, low, low), "kernel 'adamw': operand 2 (m) must have the type of p, float32");
   EXPECT_EQ(refusal(low, low, low, x), "kernel 'adamw': operand 3 (v) must have the type of m, bfloat16");
+  EXPECT_EQ(refusal(low, low, half, half),
+            "kernel 'adamw': operand 2 (m) must have the type of p, bfloat16, or float32");
   EXPECT_EQ(refusal(low, low, x, x), "accepted");
 }
 

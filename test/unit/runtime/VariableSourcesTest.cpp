@@ -135,7 +135,7 @@ TEST_F(InAFile, NeverNarrowsWeights) {
   writeFile(folder / "d.safetensors",
             safetensors(R"({"weight":{"dtype":"F64","shape":[4],"data_offsets":[0,32]}})", std::string(32, '\0')));
   EXPECT_ERROR(sources(folder / "d.safetensors"),
-               "weight is F64 [4], but the plan wants float32 [4]; weights are widened, never narrowed");
+               "weight is F64 [4], but the plan wants float32 [4]; weights of float64 are not rounded");
 }
 
 TEST_F(InAFile, FindsNamesThatDifferByAPrefix) {
