@@ -188,8 +188,10 @@ uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const pr
   for (uint32_t reference : command.reference()) {
     const proto::ReferenceOp &op = memory.plan().reference().ops(int(reference));
     const bool isAll = command.reference_size() == 1 && command.collective().parts_size() == 1 && !isBetweenMembers;
+    if (op.op() != "train.accumulate" || op.operands_size() == 0)
+      continue;
     const uint32_t added = values.of(op.operands(0)); // may be a conversion itself
-    if (op.op() != "train.accumulate" || (!isAll && added != value && !memory.context.meaning.isPartOf(exact, added)))
+    if ((!isAll && added != value && !memory.context.meaning.isPartOf(exact, added)))
       continue;
     const uint32_t before = part.accumulate() ? memory.valueIn(part.target(), instance.microbatch) : values.zero();
     const uint32_t sum = countsMicrobatches(memory.plan(), op) ? withMicrobatch(memory, op, before, index)
@@ -333,7 +335,11 @@ Contents resultOfCollective(RankMemory &memory, const proto::Operand &target, si
     sum = scattered(memory, std::move(sum), part, collective.communicator());
   if (!part.accumulate())
     return sum;
-  return sumOf(memory, sum, memory.contentsOf(target, instance.microbatch)).value_or(nothing(byteCount(target)));
+  Contents before = memory.contentsOf(target, instance.microbatch);
+  if (takesMicrobatch(memory.plan(), *instance.command)) // what lay there was looked at, and is in the sum's value
+    for (OperandSegment &segment : before.segments)
+      segment.value = memory.values().zero();
+  return sumOf(memory, sum, before).value_or(nothing(byteCount(target)));
 }
 
 } // namespace ds::check

@@ -110,26 +110,51 @@ void requireKnown(const RankMemory &memory, const proto::Command &command, const
       throw Mismatch{"operand " + std::to_string(i) + " holds something of which nothing is known"};
 }
 
+/// The effect that takes a micro-batch into a variable, whose element type and size it has.
+size_t targetOf(const proto::Command &command, const proto::ReferenceOp &op, const std::vector<Effect> &effects) {
+  const auto target = std::ranges::find_if(effects, &Effect::writes);
+  if (command.kernel().kernel() != kernels::kernel<"elementwise">.name ||
+      std::ranges::count_if(effects, &Effect::writes) != 1)
+    throw Mismatch{"it is no elementwise kernel that writes one operand, as " + op.op() + " needs"};
+  return size_t(target - effects.begin());
+}
+
 /// What a kernel makes. One that takes its micro-batch into a variable finds it there as any other does.
 std::vector<Meaning::Result> resultsOfKernel(RankMemory &memory, const std::vector<Effect> &effects,
                                              std::vector<uint32_t> held, size_t index) {
   const Instance &instance = memory.instance(index);
   const proto::Command &command = *instance.command;
   Meaning &meaning = memory.context.meaning;
-  const auto target = std::ranges::find_if(effects, &Effect::writes);
-  if (command.reference_size() != 1 || target == effects.end())
+  if (command.reference_size() != 1)
     return meaning.resultsOf(command, held);
   const proto::ReferenceOp &op = memory.plan().reference().ops(int(command.reference(0)));
   if (!countsMicrobatches(memory.plan(), op))
     return meaning.resultsOf(command, held);
-  const Range range = memory.rangeOf(*target->operand, instance.microbatch);
+  const size_t target = targetOf(command, op, effects);
+  const Range range = memory.rangeOf(*effects[target].operand, instance.microbatch);
   for (size_t e = 0; e < effects.size(); ++e)
-    if (effects[e].reads && memory.rangeOf(*effects[e].operand, instance.microbatch) == range)
+    if (effects[e].reads && held[e] != Values::other &&
+        memory.rangeOf(*effects[e].operand, instance.microbatch) == range)
       held[e] = memory.values().variable(op.variables(0));
   std::vector<Meaning::Result> results = meaning.resultsOf(command, held);
-  results[size_t(target - effects.begin())].value =
-      withMicrobatch(memory, op, memory.valueIn(*target->operand, instance.microbatch), index);
+  results[target].value =
+      withMicrobatch(memory, op, memory.valueIn(*effects[target].operand, instance.microbatch), index);
   return results;
+}
+
+/// The same, where a micro-batch that changes a statistic may read it before and behind that.
+std::vector<Meaning::Result> resultsOfReader(RankMemory &memory, const std::vector<Effect> &effects,
+                                             const std::vector<uint32_t> &held, size_t index) {
+  try {
+    return resultsOfKernel(memory, effects, held, index);
+  } catch (const Mismatch &) {
+    std::vector<uint32_t> read = held;
+    for (uint32_t &value : read)
+      value = memory.context.changes.asRead(value, memory.instance(index).microbatch);
+    if (read == held)
+      throw;
+    return resultsOfKernel(memory, effects, read, index);
+  }
 }
 
 } // namespace
@@ -137,6 +162,11 @@ std::vector<Meaning::Result> resultsOfKernel(RankMemory &memory, const std::vect
 uint32_t withMicrobatch(const RankMemory &memory, const proto::ReferenceOp &op, uint32_t before, size_t index) {
   const StateChanges &changes = memory.context.changes;
   const uint64_t microbatch = memory.instance(index).microbatch;
+  const std::string &program = memory.context.program.name();
+  if (std::ranges::count(functionsOf(program), op.function()) == 0)
+    memory.refuse("meaning", index,
+                  "names " + op.op() + " of function " + op.function() + ", which program " + program +
+                      " does not run");
   if (const uint32_t expected = changes.before(op, microbatch); !mayBe(before, expected))
     memory.refuse("coverage", index,
                   "takes micro-batch " + std::to_string(microbatch) + " into " + memory.values().name(before) +
@@ -162,7 +192,7 @@ std::vector<Meaning::Result> requireMeaning(RankMemory &memory, const std::vecto
     if (command.has_kernel())
       requireKnown(memory, command, effects, held);
     if (command.has_kernel())
-      return resultsOfKernel(memory, effects, held, index);
+      return resultsOfReader(memory, effects, held, index);
   } catch (const Mismatch &mismatch) {
     memory.refuse("meaning", index, mismatch.sentence);
   }

@@ -47,7 +47,7 @@ void RankMemory::setInitial(uint32_t index) {
     pad(member.begin);
     end = member.end;
     initial.segments.emplace_back(member.begin, end,
-                                  Known{.value = values().variable(member.variable),
+                                  Known{.value = context.changes.initial(member.variable),
                                         .valueByte = member.firstByte,
                                         .varies = context.changes.varying(member.variable)});
   }

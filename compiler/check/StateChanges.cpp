@@ -28,6 +28,12 @@ bool countsMicrobatches(const proto::Plan &plan, const proto::ReferenceOp &op) {
           (op.op() == "train.accumulate" && plan.variables(int(op.variables(0))).kind() != proto::Variable::GRADIENT));
 }
 
+bool takesMicrobatch(const proto::Plan &plan, const proto::Command &command) {
+  return std::ranges::any_of(command.reference(), [&](uint32_t reference) {
+    return countsMicrobatches(plan, plan.reference().ops(int(reference)));
+  });
+}
+
 std::vector<std::string> functionsOf(const std::string &program) {
   return program == "step" ? std::vector<std::string>{"microbatch", "update"} : std::vector{program};
 }
@@ -74,7 +80,7 @@ void StateChanges::add(const proto::ReferenceOp &op) {
       op.operands_size() > 0 ? values_.placedAs(variable, values_.of(op.operands(0))) : uint32_t(Values::unknown);
   if (op.op() == "train.increment")
     changes_[variable] = {Updated, values_.incremented(own)};
-  else if (op.op() == "train.update_average")
+  else if (op.op() == "train.update_average" && countsMicrobatches(plan_, op))
     changes_[variable] = {Averaged, behind(op, microbatches_ - 1)}; // the last of its turns counts
   else if (op.op() == "train.accumulate")
     changes_[variable] = {Accumulated, own};
@@ -89,8 +95,12 @@ uint32_t StateChanges::withFirst(const proto::ReferenceOp &op, uint64_t count, u
   const bool isSum = op.op() == "train.accumulate";
   if (count == 0 && isSum)
     return values_.zero();
-  return count == (isSum ? microbatches_ * each : 0) ? values_.variable(op.variables(0))
-                                                     : values_.withFirst(op.variables(0), count, each);
+  if (count == (isSum ? microbatches_ * each : 0))
+    return values_.variable(op.variables(0));
+  const uint32_t value = values_.withFirst(op.variables(0), count, each);
+  if (!isSum)
+    averages_[value] = {op.variables(0), count, each};
+  return value;
 }
 
 uint32_t StateChanges::before(const proto::ReferenceOp &op, uint64_t microbatch) const {
@@ -101,6 +111,18 @@ uint32_t StateChanges::before(const proto::ReferenceOp &op, uint64_t microbatch)
 uint32_t StateChanges::behind(const proto::ReferenceOp &op, uint64_t microbatch) const {
   const Turn &turn = turns_.at(&op);
   return withFirst(op, microbatch * turn.of + turn.number + 1, turn.of);
+}
+
+uint32_t StateChanges::initial(uint32_t variable) const {
+  return of(variable).how == Accumulated ? values_.ofRunBefore(variable) : values_.variable(variable);
+}
+
+uint32_t StateChanges::asRead(uint32_t value, uint64_t microbatch) const {
+  const auto found = averages_.find(value);
+  if (found == averages_.end())
+    return value;
+  const auto &[variable, count, each] = found->second;
+  return count >= microbatch * each && count <= (microbatch + 1) * each ? values_.variable(variable) : value;
 }
 
 StateChanges::Change StateChanges::of(uint32_t variable) const {

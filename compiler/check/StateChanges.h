@@ -34,11 +34,16 @@ public:
     uint32_t value = Values::unknown; ///< what lies there at the end
   };
   Change of(uint32_t variable) const;
+  /// What a variable holds when a run begins: a sum that the run makes is that of the run before.
+  uint32_t initial(uint32_t variable) const;
   /// How many a run of the program has. Calls of the first role are of as many as those of any other.
   uint64_t microbatches() const { return microbatches_; }
   /// What the variable of an op that counts micro-batches holds before or behind it in a micro-batch of the run.
   uint32_t before(const proto::ReferenceOp &op, uint64_t microbatch) const;
   uint32_t behind(const proto::ReferenceOp &op, uint64_t microbatch) const;
+  /// The variable, of what is a running statistic within this micro-batch: before a turn, between two, or behind it.
+  /// Else the value itself.
+  uint32_t asRead(uint32_t value, uint64_t microbatch) const;
   /// The axes along which each rank has its own, because micro-batches change it.
   plan::AxisSet varying(uint32_t variable) const {
     return own_.contains(variable) ? plan::batchAxes(plan_) : plan::AxisSet();
@@ -65,13 +70,22 @@ private:
   const Delays delays_;
   const bool known_, isStep_;
   const uint64_t microbatches_;
-  std::set<uint32_t> own_;                           ///< variables, by any program
-  std::map<uint32_t, Change> changes_;               ///< by variable
+  std::set<uint32_t> own_;             ///< variables, by any program
+  std::map<uint32_t, Change> changes_; ///< by variable
+  /// Of a value of withFirst.
+  struct Taken {
+    uint32_t variable;
+    uint64_t count, each;
+  };
+  mutable std::map<uint32_t, Taken> averages_;       ///< by value, as they are met
   std::map<const proto::ReferenceOp *, Turn> turns_; ///< of those that count micro-batches
 };
 
 /// Whether an op takes each micro-batch into its variable: a sum that is no gradient, or a running statistic.
 bool countsMicrobatches(const proto::Plan &plan, const proto::ReferenceOp &op);
+
+/// Whether a command is said to do that.
+bool takesMicrobatch(const proto::Plan &plan, const proto::Command &command);
 
 /// Variables that micro-batches change, so that each rank has its own: running statistics, and what a micro-batch
 /// leaves for the next one.

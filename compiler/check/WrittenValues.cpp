@@ -166,6 +166,14 @@ uint32_t valueOfSum(Values &values, uint32_t a, uint32_t b) {
                       values.type(a).elements.value_or(0));
 }
 
+/// What two values are together that are no sums of gradients: one of them, where the other is zero.
+uint32_t valueOfTerms(Values &values, uint32_t a, uint32_t b) {
+  if (a == Values::unknown || b == Values::unknown)
+    return Values::unknown;
+  const auto isZero = [&](uint32_t value) { return value == values.zero() || values.isPadding(value); };
+  return isZero(b) ? a : isZero(a) ? b : uint32_t(Values::other);
+}
+
 /// A sum of gradients again, rounded or not, or the sum of two, if a kernel makes that. Roles that share a parameter
 /// add up what each has summed; their sums are of the same elements, micro-batch by micro-batch. That together they are
 /// the gradient is the optimizer's to ask.
@@ -245,7 +253,8 @@ Contents resultOf(RankMemory &memory, const std::vector<Effect> &effects, size_t
   if (isPartOfNorm(command))
     return sumsOfSquares(memory, read[0], index);
   const proto::Buffer &buffer = memory.bufferOf(target);
-  if (command.has_kernel() && (holdsSums(buffer) || memory.context.meaning.delays().lieIn(memory.plan(), buffer)))
+  if (command.has_kernel() && !takesMicrobatch(memory.plan(), command) && // a sum of losses is a value wherever it lies
+      (holdsSums(buffer) || memory.context.meaning.delays().lieIn(memory.plan(), buffer)))
     return contributedTo(memory, target, effects, read, result, index);
   return {{{0, byteCount(target), {.value = result.value}}}};
 }
@@ -278,8 +287,10 @@ std::optional<Contents> sumOf(const RankMemory &memory, const Contents &a, const
     const plan::AxisSet varies = x.varies | y.varies;
     if (!isAddedTo(memory, one, rest))
       return append(sum.segments, {begin, end, {.value = Values::other, .varies = varies}});
-    const bool areSums = !x.contributions.empty() && !y.contributions.empty();
-    const uint32_t value = areSums ? valueOfSum(memory.values(), x.value, y.value) : one.value;
+    const bool areSums = !x.contributions.empty() && !y.contributions.empty(), isSum = !one.contributions.empty();
+    const uint32_t value = areSums ? valueOfSum(memory.values(), x.value, y.value)
+                           : isSum ? one.value
+                                   : valueOfTerms(memory.values(), one.value, rest.value);
     OperandSegment both(begin, end, {y.contributions, value, one.valueByte + begin - one.begin, varies});
     for (const Contribution &added : x.contributions)
       add(both.contributions, added);

@@ -178,6 +178,10 @@ uint32_t Values::withFirst(uint32_t variable, uint64_t count, uint64_t each) {
   return placedAs(variable, made("first " + std::to_string(count) + " of ", whole, name));
 }
 
+uint32_t Values::ofRunBefore(uint32_t variable) {
+  return made("before ", this->variable(variable), names_[this->variable(variable)] + " of the run before");
+}
+
 uint32_t Values::summedOverRanks(uint32_t value) {
   return made("summed ", value, "the sum over ranks of " + names_[value]);
 }

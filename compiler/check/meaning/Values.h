@@ -85,6 +85,8 @@ public:
   uint32_t incremented(uint32_t value);
   /// What lies in a variable that takes each micro-batch, in `each` changes, after the first `count` changes of a run.
   uint32_t withFirst(uint32_t variable, uint64_t count, uint64_t each);
+  /// A sum that a run makes, before it does.
+  uint32_t ofRunBefore(uint32_t variable);
   /// A value's elements as another type holds them: what train.cast makes of them.
   uint32_t converted(uint32_t value, proto::DType dtype);
   /// What a conversion has made this of; itself, of other values.

@@ -223,6 +223,49 @@ TEST(MetricSum, RefusesAStatisticThatIsLeftAlone) {
   expectRefusal(plan, "holds average from its byte 0 on, not average of the first 2 micro-batches");
 }
 
+TEST(MetricSum, RefusesAnAverageBesideAnotherResult) {
+  Plan plan;
+  proto::KernelCommand &kernel = *plan.command(Plan::take, 2).mutable_kernel();
+  *kernel.add_operands() = kernel.operands(2);
+  kernel.mutable_operands(2)->set_buffer(plan.kept.buffer);
+  for (proto::Attribute &attribute : *kernel.mutable_attributes())
+    if (attribute.name() == "results")
+      attribute.mutable_integers()->mutable_values()->Add(1);
+  expectRefusal(plan, "it is no elementwise kernel that writes one operand, as train.update_average needs");
+}
+
+TEST(MetricSum, RefusesASumByAnotherKernel) {
+  Plan plan;
+  proto::KernelCommand &kernel = *plan.command(Plan::take, 1).mutable_kernel();
+  kernel.set_kernel("increment");
+  kernel.clear_attributes();
+  kernel.mutable_operands()->DeleteSubrange(0, 2);
+  kernel.mutable_operands(0)->set_access(proto::Operand::READ_WRITE);
+  EXPECT_NE(plan.verdict(), "proven");
+}
+
+TEST(MetricSum, RefusesAStatisticOfAnotherType) {
+  Plan plan;
+  plan.command(Plan::take, 2).mutable_kernel()->mutable_operands(0)->set_dtype(proto::DTYPE_I32);
+  EXPECT_NE(plan.verdict(), "proven");
+}
+
+TEST(MetricSum, RefusesTheSumOfAnotherFunction) {
+  Plan plan;
+  for (proto::ReferenceOp &op : *plan.b.plan.mutable_reference()->mutable_ops())
+    if (op.op() == "train.accumulate")
+      op.set_function("evaluate");
+  expectRefusal(plan, "names train.accumulate of function evaluate, which program step does not run");
+}
+
+TEST(MetricSum, RefusesASumOverRanksThatIsTakenForZeros) {
+  Plan plan(2);
+  proto::Command &zeros = *plan.b.role().mutable_routines(int(Plan::take))->add_commands();
+  zeros = plan.command(Plan::take, 2);
+  zeros.clear_reference();
+  EXPECT_NE(plan.verdict(), "proven");
+}
+
 TEST(MetricSum, KnowsStatisticsThatAMicrobatchTakesTwice) {
   Plan right, once, exchanged, doubled;
   right.averageTwice();
