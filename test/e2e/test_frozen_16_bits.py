@@ -127,7 +127,8 @@ def test_a_checkpoint_with_more_digits_is_refused(base, tools, tmp_path):
 @pytest.mark.parametrize("given", ["wide", "fp32"])
 def test_weights_with_more_digits_are_refused(given, base, tools, tmp_path):
     """Exact ones are as good as the file's own."""
-    plan, *_ = compiled(tools, base, tmp_path, "bf16")
+    config, plan = write_config(tmp_path / "c.json", MICRO, bf16={"enabled": True}), tmp_path / "p.dsplan"
+    tools("ds-opt", "compile", base[0], "--weights", base[1]["bf16"], "--frozen", "mlp", "--config", config, "-o", plan)
     run = ["ds-run", plan, "--data", base[2], "--steps", 1, "--weights", base[1][given], "--export", tmp_path / "e.safetensors"]
     said = tools(*run, code=1 if given == "wide" else 0).stderr
     if given == "wide":
