@@ -191,7 +191,7 @@ uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const pr
     if (op.op() != "train.accumulate" || op.operands_size() == 0)
       continue;
     const uint32_t added = values.of(op.operands(0)); // may be a conversion itself
-    if ((!isAll && added != value && !memory.context.meaning.isPartOf(exact, added)))
+    if (!isAll && added != value && !memory.context.meaning.isPartOf(exact, added))
       continue;
     const uint32_t before = part.accumulate() ? memory.valueIn(part.target(), instance.microbatch) : values.zero();
     const uint32_t sum = countsMicrobatches(memory.plan(), op) ? withMicrobatch(memory, op, before, index)

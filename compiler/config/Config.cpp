@@ -112,7 +112,10 @@ void resolveSums(Resolver &resolver, Config &config) {
     resolver.refuse(path, "a float32 model sums gradients in 16 bits with ZeRO stage 1, 2 or 3 alone",
                     "--set zero_optimization.stage=1");
   if (const auto wire = resolver.string(sent); wire && *wire != type && config.ranks > 1)
-    resolver.refuse(sent, "ranks send what they hold, and data_types.grad_accum_dtype is \"" + type + "\"",
+    resolver.refuse(sent,
+                    "ranks send what they hold, and " + (config.masters.empty()
+                                                             ? std::string(path) + " is \"" + type + "\""
+                                                             : type + "." + type + "_master_weights_and_grads is true"),
                     "--set communication_data_type=" + type);
 }
 

@@ -87,7 +87,7 @@ void SavedWeights::add(const Manifest &manifest, const Manifest::Variable &varia
 }
 
 void SavedWeights::read(const Tensor &tensor, uint64_t first, uint64_t count, const Sink &sink) const {
-  const uint64_t wideBytes = safetensorsElementBytes(tensor.dtype), most = pieceBytes / wideBytes;
+  const uint64_t most = pieceBytes / safetensorsElementBytes(tensor.dtype);
   uint64_t at = first, left = count; // `at`: from the piece's beginning
   std::vector<std::byte> stored, wide;
   for (const Piece &piece : pieces_.at(tensor.name)) {
@@ -96,11 +96,7 @@ void SavedWeights::read(const Tensor &tensor, uint64_t first, uint64_t count, co
       next = std::min({most, left, piece.elements - at});
       stored.resize(next * storedBytes);
       piece.file->file().read(piece.offset + at * storedBytes, stored);
-      if (piece.dtype != tensor.dtype) {
-        wide.resize(next * wideBytes);
-        widening(piece.dtype, DType::F32)(stored.data(), wide.data(), next);
-      }
-      sink(piece.dtype == tensor.dtype ? stored : wide);
+      sink(asExported(piece.dtype, stored, wide));
     }
     at -= std::min(at, piece.elements);
   }

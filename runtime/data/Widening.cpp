@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace ds::runtime {
 namespace {
@@ -125,6 +127,16 @@ WidenFunction weightWidening(const std::string &safetensorsDType, DType target) 
 
 std::string exportedType(const std::string &safetensorsDType) {
   return safetensorsDType == "BF16" || safetensorsDType == "F16" ? "F32" : safetensorsDType;
+}
+
+std::span<const std::byte> asExported(const std::string &safetensorsDType, std::span<const std::byte> bytes,
+                                      std::vector<std::byte> &wide) {
+  if (exportedType(safetensorsDType) == safetensorsDType)
+    return bytes;
+  const uint64_t count = bytes.size() / safetensorsElementBytes(safetensorsDType);
+  wide.resize(count * sizeof(float));
+  widening(safetensorsDType, DType::F32)(bytes.data(), wide.data(), count);
+  return wide;
 }
 
 } // namespace ds::runtime

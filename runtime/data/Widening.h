@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace ds::runtime {
 
@@ -23,5 +25,9 @@ WidenFunction weightWidening(const std::string &safetensorsDType, DType target);
 /// The safetensors dtype of a variable's elements in exports: floats of 16 bits are float32 there, which every reader
 /// takes and adapters are added to.
 std::string exportedType(const std::string &safetensorsDType);
+
+/// Elements of that type as exports have them: `bytes` themselves, or widened into `wide`.
+std::span<const std::byte> asExported(const std::string &safetensorsDType, std::span<const std::byte> bytes,
+                                      std::vector<std::byte> &wide);
 
 } // namespace ds::runtime

@@ -191,7 +191,6 @@ private:
     ++fetched_;
     const plan::proto::Variable &variable = plan_.variables(index);
     const auto elementBytes = uint64_t(byteSize(DType(variable.dtype())));
-    const std::string stored = safetensorsName(DType(variable.dtype())), wanted = exportedTypeOf(variable);
     uint64_t element = 0;
     std::vector<std::byte> wide;
     std::optional<Error> problem;
@@ -202,14 +201,7 @@ private:
       if (!problem)
         try {
           checkFinite(variable, element, bytes);
-          if (stored == wanted) {
-            sink(bytes);
-          } else {
-            const size_t count = bytes.size() / elementBytes;
-            wide.resize(count * safetensorsElementBytes(wanted));
-            widening(stored, DType::F32)(bytes.data(), wide.data(), count);
-            sink(wide);
-          }
+          sink(asExported(safetensorsName(DType(variable.dtype())), bytes, wide));
         } catch (const Error &error) {
           problem = error;
         }

@@ -5,7 +5,8 @@
 //   1. Follow its value through what moves it. Each end must round it to the stored type, or read rows of it alone.
 //   2. The variable gets that type, the roundings go, and rows that are read in f32 are widened.
 // Widening is exact and rounding gives back what was stored: the bits of all results stay. Half the bytes are held,
-// read from files and gathered. Cf. peft, which leaves a base model in the type that it was loaded in.
+// read from files and gathered. Nothing is refused: what does not qualify stays float32. Cf. peft, which leaves a base
+// model in the type that it was loaded in.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/train/NarrowReads.h"
