@@ -234,6 +234,7 @@ TEST(MetricSum, RefusesAnAverageBesideAnotherResult) {
   expectRefusal(plan, "it is no elementwise kernel that writes one operand, as train.update_average needs");
 }
 
+/// In a buffer that has room for it.
 TEST(MetricSum, RefusesASumByAnotherKernel) {
   Plan plan;
   proto::KernelCommand &kernel = *plan.command(Plan::take, 1).mutable_kernel();
@@ -241,13 +242,29 @@ TEST(MetricSum, RefusesASumByAnotherKernel) {
   kernel.clear_attributes();
   kernel.mutable_operands()->DeleteSubrange(0, 2);
   kernel.mutable_operands(0)->set_access(proto::Operand::READ_WRITE);
-  EXPECT_NE(plan.verdict(), "proven");
+  kernel.mutable_operands(0)->set_dtype(proto::DTYPE_I64);
+  kernel.mutable_operands(0)->clear_shape();
+  plan.b.role().mutable_buffers(int(plan.loss.buffer))->set_bytes(8);
+  plan.command(Plan::begin, 0).mutable_fill()->mutable_target()->set_shape(0, 2);
+  expectRefusal(plan, "it is no elementwise kernel that writes one operand, as train.accumulate needs");
 }
 
+/// A cast makes a number of the bits, as of a statistic that is one.
 TEST(MetricSum, RefusesAStatisticOfAnotherType) {
   Plan plan;
-  plan.command(Plan::take, 2).mutable_kernel()->mutable_operands(0)->set_dtype(proto::DTYPE_I32);
-  EXPECT_NE(plan.verdict(), "proven");
+  proto::KernelCommand &kernel = *plan.command(Plan::take, 2).mutable_kernel();
+  kernel.mutable_operands(0)->set_dtype(proto::DTYPE_I32);
+  constexpr int64_t f32 = proto::DTYPE_F32, constant = int64_t(ElementwiseOp::Constant),
+                    cast = int64_t(ElementwiseOp::Cast), mul = int64_t(ElementwiseOp::Mul),
+                    add = int64_t(ElementwiseOp::Add);
+  const int64_t words[] = {constant, f32, 0, -1, -1, cast, f32, 0, -1, -1, // by register: 2, 3
+                           mul,      f32, 3, 2,  -1, mul,  f32, 1, 2,  -1, add, f32, 4, 5, -1};
+  for (proto::Attribute &attribute : *kernel.mutable_attributes())
+    if (attribute.name() == "program")
+      attribute.mutable_integers()->mutable_values()->Assign(std::begin(words), std::end(words));
+    else if (attribute.name() == "results")
+      attribute.mutable_integers()->set_values(0, 6);
+  expectRefusal(plan, "it does not compute train.update_average average of average and input x");
 }
 
 TEST(MetricSum, RefusesTheSumOfAnotherFunction) {
@@ -258,12 +275,17 @@ TEST(MetricSum, RefusesTheSumOfAnotherFunction) {
   expectRefusal(plan, "names train.accumulate of function evaluate, which program step does not run");
 }
 
+/// Behind zeros of all ranks the same micro-batch comes again.
 TEST(MetricSum, RefusesASumOverRanksThatIsTakenForZeros) {
   Plan plan(2);
-  proto::Command &zeros = *plan.b.role().mutable_routines(int(Plan::take))->add_commands();
-  zeros = plan.command(Plan::take, 2);
-  zeros.clear_reference();
-  EXPECT_NE(plan.verdict(), "proven");
+  const uint32_t collective = plan.command(Plan::take, 2).queue(), done = plan.b.event("done");
+  for (const Tensor &source : {plan.kept, plan.x})
+    accumulate(plan.b.collective(Plan::take, collective, proto::CollectiveCommand::ALL_REDUCE, source, plan.loss));
+  auto &commands = *plan.b.role().mutable_routines(int(Plan::take))->mutable_commands();
+  *commands.rbegin()->mutable_reference() = plan.command(Plan::take, 2).reference();
+  signal(*commands.rbegin(), done);
+  wait(plan.b.fill(Plan::take, plan.compute, plan.mark), done);
+  expectRefusal(plan, "takes micro-batch 0 into loss of the first micro-batch, not into the constant 0.000000");
 }
 
 TEST(MetricSum, KnowsStatisticsThatAMicrobatchTakesTwice) {
