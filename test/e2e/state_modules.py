@@ -89,6 +89,7 @@ MODULES = {
     "instance": lambda: Layers(norms(lambda: nn.InstanceNorm1d(2, affine=True, track_running_stats=True)),
                                between=lambda m, h, index: m.norms[index](apart(h)).flatten(1)),
     "batch twice": lambda: Layers(lambda m: setattr(m, "norm", nn.BatchNorm1d(8)), between=lambda m, h, index: m.norm(h)),
+    "batch read": lambda: Layers(norms(lambda: nn.BatchNorm1d(8)), between=lambda m, h, index: m.norms[index](h - m.norms[index].running_mean)),
     "batch means": lambda: Layers(norms(lambda: nn.BatchNorm1d(8, momentum=None)), between=lambda m, h, index: m.norms[index](h)),
 }
 
