@@ -57,6 +57,9 @@ FOUND = [
     ("offload and ratio auto, too little memory on both sides", "minutes of plans that cannot fit", "plan",
      "no other share is tried where all of it leaving does not fit, nor what spares host memory at each level"),
     ("bf16, --without ds-regroup-attention", "is_nan has no precision", "configuration", "its row has the op's name; a test compares them all"),
+    ("a BatchNorm that forward calls twice", "its statistic is refused", "checker", "a statistic is taken several times in a micro-batch"),
+    ("a BatchNorm that forward calls twice, 2 stages", "ranks keep different statistics; the run ends", "plan",
+     "one stage takes all of a micro-batch into a statistic"),
 ]
 
 # Some of these, made small: (model, configuration). Each is compiled again.
@@ -113,4 +116,7 @@ SMALL = {
         {**TOKENS, "width": 32, "vocabulary": 128, "tokens": 8, "blocks": [{**BLOCK, "kind": "moe"}], "head": "tied", "ends": "logits", "open": True},
         {"ranks": 2, "zero_optimization.stage": 3, "zero_optimization.allgather_bucket_size": 1, "zero_optimization.offload_optimizer.device": "cpu",
          "deepstatic.delayed_update": True, "deepstatic.loss": "plain", "--dim": "seq=4,8"}),
+    "a norm that is called twice": ({**TOKENS, "width": 4, "blocks": [{**BLOCK, "kind": "batch_norm"}, {**BLOCK, "kind": "repeat"}]}, {}),
+    "a norm that is called twice, and two stages": (
+        {**TOKENS, "width": 4, "blocks": [{**BLOCK, "kind": "batch_norm"}, {**BLOCK, "kind": "repeat"}]}, {"ranks": 2, "deepstatic.pipeline.stages": 2}),
 }
