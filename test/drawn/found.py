@@ -116,7 +116,7 @@ SMALL = {
         {**TOKENS, "width": 32, "vocabulary": 128, "tokens": 8, "blocks": [{**BLOCK, "kind": "moe"}], "head": "tied", "ends": "logits", "open": True},
         {"ranks": 2, "zero_optimization.stage": 3, "zero_optimization.allgather_bucket_size": 1, "zero_optimization.offload_optimizer.device": "cpu",
          "deepstatic.delayed_update": True, "deepstatic.loss": "plain", "--dim": "seq=4,8"}),
-    "a norm that is called twice": ({**TOKENS, "width": 4, "blocks": [{**BLOCK, "kind": "batch_norm"}, {**BLOCK, "kind": "repeat"}]}, {}),
+    "a norm that is called twice": ({**TOKENS, "blocks": [{**BLOCK, "kind": "batch_norm"}, {**BLOCK, "kind": "repeat"}]}, {}),
     "a norm that is called twice, and two stages": (
-        {**TOKENS, "width": 4, "blocks": [{**BLOCK, "kind": "batch_norm"}, {**BLOCK, "kind": "repeat"}]}, {"ranks": 2, "deepstatic.pipeline.stages": 2}),
+        {**TOKENS, "positions": True, "blocks": [{**BLOCK, "kind": "batch_norm"}, {**BLOCK, "kind": "repeat"}]}, {"ranks": 2, "deepstatic.pipeline.stages": 2}),
 }
