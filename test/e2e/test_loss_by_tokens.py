@@ -234,4 +234,4 @@ def test_a_count_that_is_summed_twice_is_refused(runs):
     first.ClearField("signals")
     insert(broken, place, first)
     forged = write_plan(plan.with_name("summed-twice.dsplan"), broken)
-    assert "not to targets" in runs.tools.refused("ds-opt", "verify", forged)
+    assert "takes micro-batch 0 into the sum over ranks of" in runs.tools.refused("ds-opt", "verify", forged)
