@@ -126,6 +126,11 @@ LevelSearch::Planned LevelSearch::planned(OwningOpRef<ModuleOp> module) {
 }
 
 OwningOpRef<ModuleOp> LevelSearch::makePlan() {
+  if (trials_) { // which have cut the module
+    OwningOpRef<ModuleOp> planned = trials_->buffersAt(options_.recompute.level);
+    runPipeline(*planned, "planning", buildOffsetPipeline, options_, diagnostics_);
+    return planned;
+  }
   OwningOpRef<ModuleOp> planned = module_.clone();
   runPipeline(*planned, "distribution", buildDistributePipeline, options_, diagnostics_);
   runPipeline(*planned, "planning", buildPlanPipeline, options_, diagnostics_);

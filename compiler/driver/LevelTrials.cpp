@@ -3,6 +3,7 @@
 
 #include "compiler/analysis/Stages.h"
 #include "compiler/driver/LevelSearch.h"
+#include "compiler/driver/RunPipeline.h"
 #include "compiler/passes/plan/RoleTrials.h"
 #include "compiler/passes/recompute/Recompute.h"
 #include "dialects/Plan/Plan.h"
@@ -29,16 +30,16 @@ bool LevelTrials::check(FailureOr<bool> answer) const {
   return *answer;
 }
 
-OwningOpRef<ModuleOp> LevelTrials::buffersAt(int64_t level, Run &run) {
+OwningOpRef<ModuleOp> LevelTrials::buffersAt(int64_t level) {
   options_.recompute.level = level;
   OwningOpRef<ModuleOp> module = cut().clone();
-  run(*module, "distribution", buildShareOutPipeline, options_, diagnostics_);
-  run(*module, "planning", buildBufferPipeline, options_, diagnostics_);
+  tryPipeline(*module, "distribution", buildShareOutPipeline, options_, diagnostics_);
+  tryPipeline(*module, "planning", buildBufferPipeline, options_, diagnostics_);
   return module;
 }
 
 OwningOpRef<ModuleOp> LevelTrials::buffersWithin(int64_t level, int64_t room) {
-  OwningOpRef<ModuleOp> module = buffersAt(level, runPipeline); // it may become a plan
+  OwningOpRef<ModuleOp> module = buffersAt(level);
   commands_ = 0;
   module->walk([&](plan::CommandOpInterface) { ++commands_; });
   for (auto role : llvm::to_vector(module->getOps<plan::RoleOp>()))

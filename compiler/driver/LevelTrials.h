@@ -2,7 +2,6 @@
 #pragma once
 
 #include "compiler/driver/Diagnostics.h"
-#include "compiler/driver/RunPipeline.h"
 #include "compiler/passes/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -36,7 +35,10 @@ public:
   /// Nothing where a level needs more than `room`.
   std::optional<Needs> needs(int64_t level, int64_t room);
 
-  /// A plan but for queues and offsets; null where a level needs more than `room` by what is alive at once.
+  /// A plan of a level but for queues and offsets. Who goes on to plan it verifies it.
+  mlir::OwningOpRef<mlir::ModuleOp> buffersAt(int64_t level);
+
+  /// The same; null where a level needs more than `room` by what is alive at once.
   mlir::OwningOpRef<mlir::ModuleOp> buffersWithin(int64_t level, int64_t room);
 
   /// The highest level below at which the role that needs most computes less again; -1: there is none.
@@ -56,8 +58,6 @@ private:
   };
 
   mlir::ModuleOp cut();
-  using Run = decltype(runPipeline);
-  mlir::OwningOpRef<mlir::ModuleOp> buffersAt(int64_t level, Run &run = tryPipeline);
   using Trials = std::vector<std::unique_ptr<RoleTrials>>;
   std::optional<Trials> trialsWithin(mlir::ModuleOp module, int64_t level, int64_t room);
   bool isRefused(int64_t level, int64_t room);
