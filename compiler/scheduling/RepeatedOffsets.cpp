@@ -8,10 +8,11 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/scheduling/RepeatedOffsets.h"
 
+#include "compiler/scheduling/Overlaps.h"
+#include "compiler/scheduling/PlacedBuffers.h"
 #include "compiler/scheduling/TimeOrder.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -24,28 +25,6 @@
 
 namespace ds::scheduling {
 namespace {
-
-/// A square of bits.
-class Overlaps {
-public:
-  explicit Overlaps(size_t size) : words_((size + 63) / 64), bits_(size * words_) {}
-
-  bool meet(size_t a, size_t b) const { return bits_[a * words_ + b / 64] >> (b % 64) & 1; }
-  void add(size_t a, const std::vector<uint64_t> &others) {
-    for (size_t w = 0; w < words_; ++w)
-      bits_[a * words_ + w] |= others[w];
-  }
-  void mirror(size_t size) {
-    for (size_t a = 0; a < size; ++a)
-      for (size_t w = 0; w < words_; ++w)
-        for (uint64_t rest = bits_[a * words_ + w]; rest != 0; rest &= rest - 1)
-          bits_[(w * 64 + size_t(std::countr_zero(rest))) * words_ + a / 64] |= uint64_t(1) << (a % 64);
-  }
-
-private:
-  size_t words_;
-  std::vector<uint64_t> bits_;
-};
 
 class Packer {
 public:
@@ -110,7 +89,7 @@ private:
         overlaps_.add(buffer, alive);
       alive[buffer / 64] ^= uint64_t(1) << (buffer % 64);
     }
-    overlaps_.mirror(problem_.buffers.size());
+    overlaps_.mirror();
     const std::vector<int64_t> most = problem_.unfolded().peakDuringLife();
     for (size_t l = 0; l < most.size(); ++l)
       most_[problem_.lives[l].buffer] = std::max(most_[problem_.lives[l].buffer], most[l]);
@@ -153,29 +132,13 @@ private:
 
   /// Offsets by first fit; the bytes of the arena.
   int64_t place(const std::vector<size_t> &order) {
-    struct Placed {
-      int64_t offset;
-      size_t buffer;
-      int64_t end; // aligned
-      bool operator<(const Placed &other) const {
-        return std::tie(offset, buffer) < std::tie(other.offset, other.buffer);
-      }
-    };
-    std::vector<Placed> placed; // by offset
-    placed.reserve(order.size());
+    placed_.clear();
     int64_t bytes = bottom_;
     for (size_t buffer : order) {
       const int64_t own = problem_.buffers[buffer].bytes;
-      int64_t free = bottom_;
-      for (const Placed &other : placed) {
-        if (other.offset - free >= own)
-          break; // those behind it are no nearer
-        if (other.end > free && overlaps_.meet(buffer, other.buffer))
-          free = other.end;
-      }
+      const int64_t free = placed_.lowestGap(own, bottom_, overlaps_.row(buffer));
       offsets_[buffer] = free;
-      const Placed place{free, buffer, aligned(free + own)};
-      placed.insert(std::upper_bound(placed.begin(), placed.end(), place), place);
+      placed_.insert(buffer, free, aligned(free + own));
       bytes = std::max(bytes, free + own);
     }
     return bytes;
@@ -198,6 +161,7 @@ private:
   std::vector<int64_t> time_, most_; // by buffer: instants of life, bytes
   std::vector<int64_t> offsets_;
   std::vector<size_t> movable_, crumbs_;
+  PlacedBuffers placed_;
   int64_t bottom_ = 0; // bytes of what always lives
 };
 
