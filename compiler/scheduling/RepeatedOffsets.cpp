@@ -5,6 +5,9 @@
 // In each, what ended above the bound was placed too late, and moves half the way to the front for the next round
 // (squeaky wheel optimization, Joslin and Clements, 1999). Crumbs find room in the end.
 //
+// Buffers of which each two ever meet lie side by side, though they never live all at once: such a set, found greedily,
+// often proves that nothing better is left to find.
+//
 //===----------------------------------------------------------------------===//
 #include "compiler/scheduling/RepeatedOffsets.h"
 
@@ -15,10 +18,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
-#include <span>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -28,25 +32,22 @@ namespace {
 
 class Packer {
 public:
-  Packer(const RepeatedProblem &problem, int64_t enough)
-      : problem_(problem), enough_(enough), bound_(problem.lowerBound()), overlaps_(problem.buffers.size()),
+  Packer(const RepeatedProblem &problem, Wanted wanted)
+      : problem_(problem), wanted_(wanted), bound_(problem.lowerBound()), overlaps_(problem.buffers.size()),
         time_(problem.buffers.size()), most_(problem.buffers.size()), offsets_(problem.buffers.size()) {
     sweep();
     placeResidents();
   }
 
   std::vector<int64_t> run() {
-    constexpr int64_t goodEnough = 100; // room of less than 1/100 is not worth another round
-    constexpr size_t patience = 10;     // rounds of an order that bring nothing
+    constexpr size_t patience = 10; // rounds of an order that bring nothing
     const size_t count = std::max<size_t>(movable_.size(), 1);
     const auto rounds = std::clamp<size_t>((size_t(1) << 26) / (count * count), 1, 40);
     int64_t least = std::numeric_limits<int64_t>::max();
     std::vector<size_t> best;
     for (std::vector<size_t> order : orders()) {
       int64_t own = std::numeric_limits<int64_t>::max();
-      for (size_t round = 0, last = 0;
-           round < std::min(rounds, last + patience) && least > enough_ && least - bound_ > bound_ / goodEnough;
-           ++round) {
+      for (size_t round = 0, last = 0; round < std::min(rounds, last + patience) && !isDone(least); ++round) {
         const int64_t bytes = place(order);
         if (bytes < own) {
           own = bytes;
@@ -59,7 +60,7 @@ public:
         promote(order);
       }
     }
-    stopped_ = least <= enough_;
+    stopped_ = least <= wanted_.enough;
     best.insert(best.end(), crumbs_.begin(), crumbs_.end());
     place(best);
     return offsets_;
@@ -69,6 +70,53 @@ public:
   bool hasStopped() const { return stopped_; }
 
 private:
+  /// Whether more rounds are of no use, of which the best so far takes `least` bytes; before the first, the largest.
+  bool isDone(int64_t least) {
+    constexpr int64_t goodEnough = 100; // room of less than 1/100 is not worth another round
+    if (least == std::numeric_limits<int64_t>::max())
+      return false;
+    return least <= wanted_.enough || least - bound_ <= bound_ / goodEnough || least <= provenBytes() ||
+           aligned(provenBytes()) >= wanted_.below;
+  }
+
+  /// Bytes that no order takes less than.
+  int64_t provenBytes() {
+    if (!proven_) {
+      std::vector<std::vector<size_t>> all = orders();
+      all.push_back(byMet());
+      proven_ = 0;
+      for (const std::vector<size_t> &order : all)
+        proven_ = std::max(*proven_, bytesOfMeeting(order));
+    }
+    return *proven_;
+  }
+
+  /// Bytes of residents and of buffers of which each two meet: of an order, whoever meets all that were taken.
+  int64_t bytesOfMeeting(const std::vector<size_t> &order) const {
+    std::vector<uint64_t> meetsAll(overlaps_.row(0).size(), ~uint64_t(0));
+    int64_t sum = bottom_, unused = 0; // behind the last of them, at most
+    for (size_t buffer : order) {
+      if (!(meetsAll[buffer / 64] >> (buffer % 64) & 1))
+        continue;
+      const int64_t bytes = problem_.buffers[buffer].bytes, whole = aligned(bytes);
+      sum += whole;
+      unused = std::max(unused, whole - bytes);
+      std::ranges::transform(meetsAll, overlaps_.row(buffer), meetsAll.begin(), std::bit_and());
+    }
+    return sum - unused;
+  }
+
+  /// What meets most bytes first.
+  std::vector<size_t> byMet() const {
+    std::vector<int64_t> met(problem_.buffers.size());
+    for (size_t a : movable_)
+      for (size_t b : movable_)
+        met[a] += overlaps_.meet(a, b) ? problem_.buffers[b].bytes : 0;
+    std::vector<size_t> order = movable_;
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return met[a] > met[b]; });
+    return order;
+  }
+
   std::vector<Change> changes() const {
     std::vector<Change> all;
     all.reserve(2 * problem_.lives.size());
@@ -155,8 +203,10 @@ private:
   }
 
   const RepeatedProblem &problem_;
-  const int64_t enough_, bound_;
+  const Wanted wanted_;
+  const int64_t bound_;
   bool stopped_ = false;
+  std::optional<int64_t> proven_;
   Overlaps overlaps_;
   std::vector<int64_t> time_, most_; // by buffer: instants of life, bytes
   std::vector<int64_t> offsets_;
@@ -167,15 +217,15 @@ private:
 
 } // namespace
 
-std::vector<int64_t> assignRepeated(const RepeatedProblem &problem, int64_t enough) {
-  Packer packer(problem, enough);
+std::vector<int64_t> assignRepeated(const RepeatedProblem &problem, Wanted wanted) {
+  Packer packer(problem, wanted);
   std::vector<int64_t> offsets = packer.run();
-  if (packer.hasStopped() && problem.arenaBytes(offsets) > enough) // crumbs found no room
-    offsets = Packer(problem, 0).run();
+  if (packer.hasStopped() && problem.arenaBytes(offsets) > wanted.enough) // crumbs found no room
+    offsets = Packer(problem, {.below = wanted.below}).run();
   return offsets;
 }
 
-std::vector<int64_t> assignInBlocks(const RepeatedProblem &problem, int64_t enough) {
+std::vector<int64_t> assignInBlocks(const RepeatedProblem &problem, Wanted wanted) {
   std::map<int64_t, OffsetProblem> blocks;
   std::map<int64_t, std::vector<size_t>> members;
   for (const auto &[buffer, begin, end] : problem.lives)
@@ -208,7 +258,7 @@ std::vector<int64_t> assignInBlocks(const RepeatedProblem &problem, int64_t enou
   for (const auto &[buffer, begin, end] : problem.lives)
     if (problem.buffers[buffer].block == 0)
       whole.lives.push_back({standsFor[buffer], begin, end});
-  const std::vector<int64_t> places = assignRepeated(whole, enough);
+  const std::vector<int64_t> places = assignRepeated(whole, wanted);
   for (size_t i = 0; i < offsets.size(); ++i)
     offsets[i] += places[standsFor[i]];
   return offsets;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,13 +40,19 @@ struct RepeatedProblem {
   OffsetProblem unfolded() const;
 };
 
+/// What an arena is looked for, in bytes.
+struct Wanted {
+  int64_t enough = 0;                                  // one of no more is good enough
+  int64_t below = std::numeric_limits<int64_t>::max(); // once none is proven to be smaller, any will do
+};
+
 /// First fit in several orders, each a few rounds in which what comes to lie above the bound moves to the front; the
-/// fewer, the more buffers there are. An arena of at most `enough` bytes is good enough. The same problem gives the
-/// same offsets. Needs check() to have passed.
-std::vector<int64_t> assignRepeated(const RepeatedProblem &problem, int64_t enough = 0);
+/// fewer, the more buffers there are. Ends where no offsets are proven to be better. The same problem gives the same
+/// offsets. Needs check() to have passed.
+std::vector<int64_t> assignRepeated(const RepeatedProblem &problem, Wanted wanted = {});
 
 /// The same with all buffers of a block as one, in which each has its place: far fewer to place where many
 /// micro-batches have as many values each. Buffers of a block have one life each.
-std::vector<int64_t> assignInBlocks(const RepeatedProblem &problem, int64_t enough = 0);
+std::vector<int64_t> assignInBlocks(const RepeatedProblem &problem, Wanted wanted = {});
 
 } // namespace ds::scheduling

@@ -169,16 +169,16 @@ int64_t SlotLayout::peakBytes(llvm::function_ref<bool(plan::BufferOp)> counted) 
   return most;
 }
 
-static std::vector<int64_t> solve(const scheduling::RepeatedProblem &problem, bool blocks, int64_t enough,
+static std::vector<int64_t> solve(const scheduling::RepeatedProblem &problem, bool blocks, scheduling::Wanted wanted,
                                   KnownSolutions &known) {
-  std::vector<int64_t> numbers = {blocks ? 2 : 1, problem.alignment, int64_t(problem.buffers.size())};
+  std::vector<int64_t> numbers = {blocks ? 2 : 1, problem.alignment, wanted.below, int64_t(problem.buffers.size())};
   numbers.reserve(numbers.size() + 3 * (problem.buffers.size() + problem.lives.size()));
   for (const auto &[bytes, turn, block] : problem.buffers)
     llvm::append_values(numbers, bytes, turn, block);
   for (const auto &[buffer, begin, end] : problem.lives)
     llvm::append_values(numbers, int64_t(buffer), begin, end);
-  return known.of(numbers, enough, [&](int64_t enough) {
-    return blocks ? scheduling::assignInBlocks(problem, enough) : scheduling::assignRepeated(problem, enough);
+  return known.of(numbers, wanted.enough, [&](int64_t) {
+    return blocks ? scheduling::assignInBlocks(problem, wanted) : scheduling::assignRepeated(problem, wanted);
   });
 }
 
@@ -193,7 +193,7 @@ std::optional<ArenaLayout> SlotLayout::find(int64_t bytes, int64_t enough, Known
     const scheduling::RepeatedProblem problem = problemFor(choice);
     if (problem.buffers.size() > (choice.blocks ? maxInBlocks : maxBuffers) || problem.check())
       continue;
-    const std::vector<int64_t> offsets = solve(problem, choice.blocks, enough, known);
+    const std::vector<int64_t> offsets = solve(problem, choice.blocks, {enough, bytes}, known);
     const auto arena = int64_t(llvm::alignTo(uint64_t(problem.arenaBytes(offsets)), uint64_t(alignment_)));
     if (arena >= bytes || problem.verify(offsets))
       continue;

@@ -116,12 +116,41 @@ TEST(RepeatedOffsets, EnoughIsEnough) {
     for (int64_t enough : {problem.lowerBound() - 1, least - 1, least, least + least / 8}) {
       if (enough < 0)
         continue;
-      const std::vector<int64_t> offsets = assignRepeated(problem, enough);
+      const std::vector<int64_t> offsets = assignRepeated(problem, {.enough = enough});
       ASSERT_EQ(problem.verify(offsets), std::nullopt) << "seed " << seed;
       ASSERT_LE(problem.arenaBytes(offsets), std::max(least, enough)) << "seed " << seed;
       ASSERT_GE(problem.arenaBytes(offsets), problem.lowerBound()) << "seed " << seed;
     }
   }
+}
+
+// The search is cut short only where it would find none below anyway.
+TEST(RepeatedOffsets, NoneBelowWhatIsProven) {
+  for (uint32_t seed = 1; seed <= 300; ++seed) {
+    const RepeatedProblem problem = randomProblem(seed);
+    const auto arenaOf = [&](const std::vector<int64_t> &offsets) {
+      return (problem.arenaBytes(offsets) + problem.alignment - 1) & -problem.alignment;
+    };
+    const std::vector<int64_t> best = assignRepeated(problem);
+    const int64_t least = arenaOf(best);
+    for (int64_t below : {problem.lowerBound(), least, least + 1}) {
+      const std::vector<int64_t> offsets = assignRepeated(problem, {.below = below});
+      ASSERT_EQ(problem.verify(offsets), std::nullopt) << "seed " << seed;
+      if (least < below)
+        ASSERT_EQ(offsets, best) << "seed " << seed;
+      else
+        ASSERT_GE(arenaOf(offsets), below) << "seed " << seed;
+    }
+  }
+}
+
+// Three buffers, of which each two meet and never all at once, lie side by side.
+TEST(RepeatedOffsets, MeetingByTurnsProvesWhatItTakes) {
+  RepeatedProblem problem;
+  problem.buffers = {{256}, {192}, {64}};
+  problem.lives = {{0, 0, 2}, {1, 1, 4}, {2, 3, 6}, {0, 5, 7}};
+  EXPECT_EQ(problem.lowerBound(), 448);
+  EXPECT_EQ(problem.arenaBytes(assignRepeated(problem)), 512);
 }
 
 // verify() is judged too: two buffers at one place that ever live together are found.
