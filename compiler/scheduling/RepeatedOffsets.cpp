@@ -16,6 +16,7 @@
 #include "compiler/scheduling/TimeOrder.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -106,12 +107,12 @@ private:
     return sum - unused;
   }
 
-  /// What meets most bytes first.
+  /// What meets most others first.
   std::vector<size_t> byMet() const {
-    std::vector<int64_t> met(problem_.buffers.size());
-    for (size_t a : movable_)
-      for (size_t b : movable_)
-        met[a] += overlaps_.meet(a, b) ? problem_.buffers[b].bytes : 0;
+    std::vector<int> met(problem_.buffers.size());
+    for (size_t buffer : movable_)
+      for (const uint64_t word : overlaps_.row(buffer))
+        met[buffer] += std::popcount(word);
     std::vector<size_t> order = movable_;
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return met[a] > met[b]; });
     return order;
