@@ -181,11 +181,18 @@ LevelSearch::Planned LevelSearch::smallest(bool strict) {
   return least;
 }
 
-std::optional<LevelSearch::Planned> LevelSearch::inVain(int64_t room) {
-  if (!trials_ || !trials_->isHopeless(room) || trials_->commands() <= shortPlan)
-    return std::nullopt;
+bool LevelSearch::isHopeless(int64_t room) const {
+  return trials_ && trials_->isHopeless(room) && trials_->commands() > shortPlan;
+}
+
+LevelSearch::Planned LevelSearch::inVain(int64_t room) {
   Planned least = smallest(/*strict=*/true);
-  return least.bytes > room ? std::optional(complete(std::move(least))) : std::nullopt;
+  return least.bytes > room ? complete(std::move(least)) : fromSmallest(room);
+}
+
+LevelSearch::Planned LevelSearch::fromSmallest(int64_t room) {
+  Planned best = smallest(/*strict=*/false);
+  return best.bytes <= room ? lowest(room, std::move(best)) : below(room, std::move(best));
 }
 
 LevelSearch::Planned LevelSearch::halve(int64_t room, Planned top, int64_t tooLow) {
@@ -225,10 +232,7 @@ LevelSearch::Planned LevelSearch::within(int64_t room) {
     kept = planWithin(0, room);
   if (kept)
     return *std::move(kept);
-  if ((kept = inVain(room)))
-    return *std::move(kept);
-  Planned best = smallest(/*strict=*/false);
-  return best.bytes <= room ? lowest(room, std::move(best)) : below(room, std::move(best));
+  return isHopeless(room) ? inVain(room) : fromSmallest(room);
 }
 
 std::optional<LevelSearch::Planned> LevelSearch::first(int64_t room) {

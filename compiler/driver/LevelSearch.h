@@ -50,6 +50,13 @@ public:
   /// such that more room never means a higher level, even where a higher level needs more.
   Planned within(int64_t room);
 
+  /// Whether the last `planWithin` has shown that state and gradients alone need more, which no level changes, of a plan
+  /// so long that not all levels are to be tried in vain.
+  bool isHopeless(int64_t room) const;
+
+  /// What `within` finds where it is hopeless: the level that the highest leads to while each step takes fewer bytes.
+  Planned inVain(int64_t room);
+
   /// The first of some levels from 0 up that needs at most `room` bytes, or a lower one that does. Also where neither
   /// the highest level fits nor the lowest.
   std::optional<Planned> first(int64_t room);
@@ -71,6 +78,9 @@ private:
   /// backward comes soon may cost more to repeat than to keep.
   Planned smallest(bool strict);
 
+  /// From what `smallest` finds: as little recompute as fits, or the least bytes.
+  Planned fromSmallest(int64_t room);
+
   /// As `lowest`.
   Planned halve(int64_t room, Planned top, int64_t tooLow);
 
@@ -78,10 +88,6 @@ private:
   /// bytes may be taken, for more room would then mean more recompute; from there up, the first of some that fits, or
   /// the one that needs least.
   Planned below(int64_t room, Planned top);
-
-  /// Of a search in vain, as the plan of level 0 has shown, and a long one if all levels were tried: the level that the
-  /// highest leads to while each step takes fewer bytes.
-  std::optional<Planned> inVain(int64_t room);
 
   /// With its module.
   Planned complete(Planned planned);

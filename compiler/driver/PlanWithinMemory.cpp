@@ -43,16 +43,18 @@ OwningOpRef<ModuleOp> ds::driver::planRoundingOnce(ModuleOp module, int64_t room
 
 OwningOpRef<ModuleOp> ds::driver::planWithinMemory(ModuleOp module, int64_t room, bool searches,
                                                    CompileOptions &options, const DiagnosticCollector &diagnostics) {
+  bool isHopeless = false;
   if (searches && options.device == kernels::Device::Cuda) { // where there is room, products read what was kept
     CompileOptions roomy = options;
     roomy.keepsOperands = true;
     LevelSearch search(module, std::move(roomy), diagnostics);
     if (std::optional<LevelSearch::Planned> planned = search.planWithin(0, room))
       return std::move(planned->module);
+    isHopeless = search.isHopeless(room); // then it is without these operands, too
   }
   LevelSearch search(module, options, diagnostics);
   if (searches) {
-    LevelSearch::Planned best = search.within(room);
+    LevelSearch::Planned best = isHopeless ? search.inVain(room) : search.within(room);
     options.recompute.level = best.level;
     return std::move(best.module);
   }
