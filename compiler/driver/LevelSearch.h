@@ -50,8 +50,8 @@ public:
   /// such that more room never means a higher level, even where a higher level needs more.
   Planned within(int64_t room);
 
-  /// Whether the last `planWithin` has shown that state and gradients alone need more, which no level changes, of a plan
-  /// so long that not all levels are to be tried in vain.
+  /// Whether the last `planWithin` has shown that state and gradients alone need more, which no level changes, of a
+  /// plan so long that not all levels are to be tried in vain.
   bool isHopeless(int64_t room) const;
 
   /// What `within` finds where it is hopeless: the level that the highest leads to while each step takes fewer bytes.
