@@ -34,8 +34,8 @@ namespace {
 class Packer {
 public:
   Packer(const RepeatedProblem &problem, Wanted wanted)
-      : problem_(problem), wanted_(wanted), bound_(problem.lowerBound()), overlaps_(problem.buffers.size()),
-        time_(problem.buffers.size()), most_(problem.buffers.size()), offsets_(problem.buffers.size()) {
+      : problem_(problem), wanted_(wanted), overlaps_(problem.buffers.size()), time_(problem.buffers.size()),
+        offsets_(problem.buffers.size()) {
     sweep();
     placeResidents();
   }
@@ -46,7 +46,8 @@ public:
     const auto rounds = std::clamp<size_t>((size_t(1) << 26) / (count * count), 1, 40);
     int64_t least = std::numeric_limits<int64_t>::max();
     std::vector<size_t> best;
-    for (std::vector<size_t> order : orders()) {
+    for (size_t number = 0; number < orders && !isDone(least); ++number) {
+      std::vector<size_t> order = startOf(number);
       int64_t own = std::numeric_limits<int64_t>::max();
       for (size_t round = 0, last = 0; round < std::min(rounds, last + patience) && !isDone(least); ++round) {
         const int64_t bytes = place(order);
@@ -83,11 +84,9 @@ private:
   /// Bytes that no order takes less than.
   int64_t provenBytes() {
     if (!proven_) {
-      std::vector<std::vector<size_t>> all = orders();
-      all.push_back(byMet());
-      proven_ = 0;
-      for (const std::vector<size_t> &order : all)
-        proven_ = std::max(*proven_, bytesOfMeeting(order));
+      proven_ = bytesOfMeeting(byMet());
+      for (size_t number = 0; number < orders; ++number)
+        proven_ = std::max(*proven_, bytesOfMeeting(startOf(number)));
     }
     return *proven_;
   }
@@ -129,19 +128,30 @@ private:
     return all;
   }
 
-  /// Who meets whom, how long each lives in all, and the most bytes that live with it.
+  /// Who meets whom, how long each lives in all, and the most bytes alive at once.
   void sweep() {
     std::vector<uint64_t> alive((problem_.buffers.size() + 63) / 64);
+    int64_t live = 0;
     for (const auto &[time, born, buffer] : changes()) {
       time_[buffer] += born ? -time : time;
+      live += born ? problem_.buffers[buffer].bytes : -problem_.buffers[buffer].bytes;
+      bound_ = std::max(bound_, live);
       if (born)
         overlaps_.add(buffer, alive);
       alive[buffer / 64] ^= uint64_t(1) << (buffer % 64);
     }
     overlaps_.mirror();
-    const std::vector<int64_t> most = problem_.unfolded().peakDuringLife();
-    for (size_t l = 0; l < most.size(); ++l)
-      most_[problem_.lives[l].buffer] = std::max(most_[problem_.lives[l].buffer], most[l]);
+  }
+
+  /// Of each buffer, the most bytes that live with it.
+  const std::vector<int64_t> &most() {
+    if (most_.empty()) {
+      most_.resize(problem_.buffers.size());
+      const std::vector<int64_t> byLife = problem_.unfolded().peakDuringLife();
+      for (size_t l = 0; l < byLife.size(); ++l)
+        most_[problem_.lives[l].buffer] = std::max(most_[problem_.lives[l].buffer], byLife[l]);
+    }
+    return most_;
   }
 
   /// What lives from the first birth to the last death meets all others.
@@ -165,18 +175,26 @@ private:
 
   int64_t aligned(int64_t bytes) const { return (bytes + problem_.alignment - 1) & -problem_.alignment; }
 
-  std::vector<std::vector<size_t>> orders() const {
+  /// One of the orders to begin with.
+  std::vector<size_t> startOf(size_t number) {
     const auto sorted = [&](auto key) {
       std::vector<size_t> order = movable_;
       std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(a) < key(b); });
       return order;
     };
     const std::vector<RepeatedProblem::Buffer> &all = problem_.buffers;
-    return {sorted([&](size_t i) { return std::tuple(-all[i].bytes, -time_[i], i); }),
-            sorted([&](size_t i) { return std::tuple(-time_[i], -all[i].bytes, i); }),
-            sorted([&](size_t i) { return std::tuple(-most_[i], -time_[i], i); }),
-            sorted([&](size_t i) { return std::tuple(all[i].turn, -all[i].bytes, i); }),
-            sorted([&](size_t i) { return std::tuple(all[i].turn, -time_[i], i); })};
+    switch (number) {
+    case 0:
+      return sorted([&](size_t i) { return std::tuple(-all[i].bytes, -time_[i], i); });
+    case 1:
+      return sorted([&](size_t i) { return std::tuple(-time_[i], -all[i].bytes, i); });
+    case 2:
+      return sorted([&](size_t i) { return std::tuple(-most()[i], -time_[i], i); });
+    case 3:
+      return sorted([&](size_t i) { return std::tuple(all[i].turn, -all[i].bytes, i); });
+    default:
+      return sorted([&](size_t i) { return std::tuple(all[i].turn, -time_[i], i); });
+    }
   }
 
   /// Offsets by first fit; the bytes of the arena.
@@ -203,13 +221,16 @@ private:
     std::transform(places.begin(), places.end(), order.begin(), [](const auto &place) { return place.second; });
   }
 
+  static constexpr size_t orders = 5; // to begin with
+
   const RepeatedProblem &problem_;
   const Wanted wanted_;
-  const int64_t bound_;
+  int64_t bound_ = 0; // the most bytes alive at once
   bool stopped_ = false;
   std::optional<int64_t> proven_;
   Overlaps overlaps_;
-  std::vector<int64_t> time_, most_; // by buffer: instants of life, bytes
+  std::vector<int64_t> time_; // by buffer: instants of life
+  std::vector<int64_t> most_; // by buffer, once it is asked for: bytes
   std::vector<int64_t> offsets_;
   std::vector<size_t> movable_, crumbs_;
   PlacedBuffers placed_;
