@@ -30,7 +30,7 @@ std::optional<int64_t> count(Resolver &resolver, std::string_view path, int64_t 
 
 /// Of the data-parallel width.
 std::string ranksInWords(const Config &config) {
-  return std::to_string(config.ranks) + (config.pipeline.stages > 1 ? " data-parallel" : "") +
+  return std::to_string(config.ranks) + (config.sharesModel() ? " data-parallel" : "") +
          (config.ranks == 1 ? " rank" : " ranks");
 }
 
@@ -61,7 +61,7 @@ void readBatchSizes(Resolver &resolver, Config &config) {
                                  std::to_string(*m) + (g ? " x " + std::string(steps) + " " + std::to_string(*g) : "") +
                                  " x " + ranks + " = " + std::to_string(g ? product : *m * n) +
                                  (g ? "; write that, or leave one of the three out" : ""),
-                             config.pipeline.stages <= 1 && *t % (*m * g.value_or(1)) == 0
+                             !config.sharesModel() && *t % (*m * g.value_or(1)) == 0
                                  ? "--ranks " + std::to_string(*t / (*m * g.value_or(1)))
                                  : "");
     if (accumulation > maxSteps)

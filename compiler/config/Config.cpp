@@ -214,6 +214,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     Resolver resolver(hjsonText, overrides);
     resolver.answerKeys();
     resolvePipeline(resolver, overrides, config);
+    resolveTensor(resolver, config);
     resolveBatchSizes(resolver, config);
     checkMicrobatches(resolver, config);
     resolvePrecision(resolver, config);

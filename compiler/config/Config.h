@@ -100,6 +100,11 @@ struct Pipeline {
   bool isCut() const { return stages > 1 || schedule == scheduling::PipelineSchedule::AccumulateByLayer; }
 };
 
+/// How layers are cut across: tensor ranks share the products of each.
+struct Tensor {
+  int64_t size = 1; // ranks
+};
+
 /// What the backward computes again instead of keeping it (docs/memory.md).
 struct Recompute {
   enum class Mode {
@@ -179,7 +184,7 @@ struct Config {
   int64_t trainBatchSize = 0;
   int64_t microBatchSize = 0;
   int64_t accumulationSteps = 0;
-  int64_t ranks = 1;                // data-parallel width: worldRanks / pipeline.stages
+  int64_t ranks = 1;                // data-parallel width: worldRanks / (pipeline.stages * tensor.size)
   int64_t worldRanks = 1;           // --ranks
   std::string sums;                 // gradients are summed in "bf16" or "f16"; "": in their parameter's type
   std::string masters;              // trained parameters are kept in "bf16" or "f16"; "": as the file has them
@@ -193,6 +198,7 @@ struct Config {
   std::vector<ParameterGroup> parameterGroups; // the first that matches decides
   Zero zero;
   Pipeline pipeline;
+  Tensor tensor;
   Recompute recompute;
   bool cpuCheckpointing = false;    // activation_checkpointing.cpu_checkpointing
   bool offloadAuto = false;         // deepstatic.offload is "auto": what the memory asks for
@@ -213,6 +219,9 @@ struct Config {
   std::optional<int64_t> hostMemory;      // bytes a rank, from --host-memory
   std::vector<KeyAnswer> answers;         // in the order of the file; new keys of --set last
   std::vector<AutoValue> autos;           // in the same order
+
+  /// Whether some ranks share the model itself, so that fewer than --ranks share the batch.
+  bool sharesModel() const { return ranks != worldRanks; }
 };
 
 /// What "auto" takes from the model's graph.

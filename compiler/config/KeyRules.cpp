@@ -15,13 +15,14 @@ constexpr std::string_view byBucket = "buckets are gathered, not modules";
 constexpr std::string_view wholeExports = "exported weights are whole";
 constexpr std::string_view noModules = "a plan has kernels, each with the name of its op, and no modules";
 constexpr std::string_view ioThreads = "copies to and from NVMe run on two threads of their own, one for each way";
-constexpr std::string_view noTensorRanks = "no value is split over tensor ranks: a stage sends each once";
+constexpr std::string_view toPeers = "each tensor rank of a stage sends to its own peer in the next";
 constexpr std::string_view nextParameter = "a parameter comes while the one before it is used, into bytes of the plan";
 constexpr std::string_view twoUpdates = "copies for one update run beside the update before it";
 constexpr std::string_view byRecompute = "deepstatic.recompute says what is computed again";
 constexpr std::string_view noFragments = "every tensor has its place in one arena before the run begins";
 constexpr std::string_view noBoundary = "a command waits for what it reads, and for nothing else";
-constexpr std::string_view oneTensorRank = "there is one tensor rank, which keeps its part: the whole";
+constexpr std::string_view ownPart = "a tensor rank keeps its part; with one such rank, that is the whole";
+constexpr std::string_view byGraph = "the graph says where weights are cut";
 
 /// A path without a rule gets DefaultOnly.
 constexpr KeyRule rules[] = {
@@ -44,12 +45,13 @@ constexpr KeyRule rules[] = {
     {"deepstatic.nvme_path", Honoured, "", ""},
     {"deepstatic.offload", Honoured, "", ""},
     {"deepstatic.recompute", Honoured, "", ""},
+    {"deepstatic.tensor_parallel", Honoured, "", ""},
     {"deepstatic.tf32", Honoured, "", ""},
     {"deepstatic.checkpoint", Honoured, "", ""},
     {"activation_checkpointing.contiguous_memory_optimization", Subsumed, noFragments, ""},
     {"activation_checkpointing.cpu_checkpointing", Honoured, "", ""},
     {"activation_checkpointing.number_checkpoints", Honoured, "", ""},
-    {"activation_checkpointing.partition_activations", Subsumed, oneTensorRank, ""},
+    {"activation_checkpointing.partition_activations", Subsumed, ownPart, ""},
     {"activation_checkpointing.profile", Subsumed, "ds-run --trace times every command", ""},
     {"activation_checkpointing.synchronize_checkpoint_boundary", Subsumed, noBoundary, ""},
     {"aio", Subsumed, ioThreads, ""},
@@ -92,14 +94,22 @@ constexpr KeyRule rules[] = {
     {"log_level", Subsumed, "--quiet and --verbose say how much is printed", ""},
     {"memory_breakdown", Subsumed, "ds-opt report shows every byte", ""},
     {"pipeline.activation_checkpoint_interval", DefaultOnly, byRecompute, ""},
-    {"pipeline.grad_partitioned", Subsumed, noTensorRanks, ""},
+    {"pipeline.grad_partitioned", Subsumed, toPeers, ""},
     {"pipeline.partition", Honoured, "", ""},
-    {"pipeline.pipe_partitioned", Subsumed, noTensorRanks, ""},
+    {"pipeline.pipe_partitioned", Subsumed, toPeers, ""},
     {"pipeline.seed_layers", Subsumed, "no layer is initialized; the graph holds the weights", ""},
     {"pipeline.stages", Honoured, "", ""},
     {"sequence_parallel_size", DefaultOnly, "", "1"},
     {"steps_per_print", Honoured, "", ""},
-    {"tensor_parallel.autotp_size", DefaultOnly, "", "1"},
+    {"tensor_parallel.autotp_size", Honoured, "", ""},
+    {"tensor_parallel.dtype", Subsumed, "bf16 and fp16 say what is computed in", ""},
+    {"tensor_parallel.injection_policy_tuple", DefaultOnly, byGraph, ""},
+    {"tensor_parallel.partition_config", DefaultOnly, byGraph, ""},
+    {"tensor_parallel.preset_model", DefaultOnly, byGraph, ""},
+    {"tensor_parallel.tp.mpu", DefaultOnly, "the plan says which ranks share a tensor", ""},
+    {"tensor_parallel.tp.tp_grain_size", DefaultOnly, "a weight is cut evenly, or not at all", ""},
+    {"tensor_parallel.tp.tp_group", DefaultOnly, "the plan says which ranks share a tensor", ""},
+    {"tensor_parallel.tp.tp_size", Honoured, "", ""},
     {"tensorboard", Honoured, "ds-run writes the file", ""},
     {"timers", Subsumed, "ds-run --metrics times every step", ""},
     {"vocabulary_size", Subsumed, "sizes come from the graph", ""},

@@ -121,11 +121,16 @@ of them. With several accumulation steps, each rank keeps whole gradients and re
 
 ## Pipeline
 `deepstatic.pipeline.stages` (or `pipeline.stages`; not both with different values) is the number of ranks along the pipe; it
-divides `--ranks`, and `ranks` above is `--ranks` / stages. The micro-batches of a step are its accumulation steps. With
+divides `--ranks`, and `ranks` above is `--ranks` / stages where each has one tensor rank. The micro-batches of a step are its accumulation steps. With
 `"schedule": "interleaved"`, each rank runs `chunks` stages, and the accumulation steps must be divisible by the ranks along the
 pipe. `"accumulate-by-layer"` is of one stage: all micro-batches of a layer run before the next layer (`docs/pipeline.md`); with `chunks` above
 1, of as many pieces of the model. `"auto"` is of one stage, too: that order where its step is shorter, else one micro-batch after another. `partition` says what the stages share evenly: `"best"` time, `"uniform"` layers, `"parameters"` their bytes,
 `"type:REGEX"` layers whose name matches, without regard to case.
+
+## Tensor parallelism
+`deepstatic.tensor_parallel.size` (or `tensor_parallel.autotp_size`, or `tensor_parallel.tp.tp_size`; not with different values) is the number of ranks that
+share each layer: a weight is cut into so many pieces where the graph allows it. It divides `--ranks` / stages, and `ranks` above is `--ranks` / (stages x
+size). Ranks that share layers are neighbours, and read the same samples.
 
 ## Recompute
 `deepstatic.recompute` says which results the backward computes again instead of keeping them; it changes no bit of the result. `"auto"` is

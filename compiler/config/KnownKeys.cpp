@@ -38,7 +38,7 @@ constexpr KnownKey ownKeys[] = {
      R"(["gpipe", "1f1b", "interleaved", "zb-h1", "accumulate-by-layer", "auto"])", "", false},
     {"deepstatic.pipeline.stages", "int", "1", "", "", false},
     {"deepstatic.recompute", "str|int|object", R"("auto")", "", "", false},
-    {"deepstatic.tensor_parallel", "int", "1", "", "", false},
+    {"deepstatic.tensor_parallel.size", "int", "1", "", "", false},
     {"deepstatic.tf32", "bool", "false", "", "", false},
 };
 

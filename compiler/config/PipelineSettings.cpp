@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace ds::config {
 namespace {
@@ -66,11 +67,7 @@ std::optional<int64_t> readStages(Resolver &resolver, int64_t ranks) {
     resolver.refuse(path, "each stage needs a rank of its own, and --ranks is " + text(ranks),
                     "--ranks " + text(count));
   else {
-    int64_t below = count, above = count;
-    while (ranks % below != 0)
-      --below;
-    while (ranks % above != 0)
-      ++above;
+    const auto [below, above] = divisorsBeside(ranks, count);
     resolver.refuse(
         path, "it must divide --ranks, which is " + text(ranks) + ": " + text(below) + " and " + text(above) + " do",
         set(path, text(above)));
@@ -145,6 +142,15 @@ void readSchedule(Resolver &resolver, bool byLayer, Pipeline &pipeline) {
 }
 
 } // namespace
+
+std::pair<int64_t, int64_t> divisorsBeside(int64_t whole, int64_t part) {
+  int64_t below = part, above = part;
+  while (whole % below != 0)
+    --below;
+  while (whole % above != 0)
+    ++above;
+  return {below, above};
+}
 
 void resolvePipeline(Resolver &resolver, const ConfigOverrides &overrides, Config &config) {
   Pipeline &pipeline = config.pipeline;

@@ -184,7 +184,7 @@ std::string resolvedJson(const Config &config) {
        {{"pipeline", pipelineJson(config.pipeline)},
         {"recompute", nullptr},
         {"delayed_update", config.delayedUpdate},
-        {"tensor_parallel", 1},
+        {"tensor_parallel", {{"size", config.tensor.size}}},
         {"tf32", config.tf32},
         {"fp8", config.fp8},
         {"loss_normalization", config.lossByTokens ? "tokens" : "microbatch"},

@@ -196,6 +196,7 @@ void Resolver::answerKnown(const Node &value, const KnownKey &key, const std::st
   reject(value, path, written,
          "this is not available yet, only " + (also.empty() ? "" : std::string(also) + " and ") +
              std::string(key.fallback) + (also.empty() ? " is" : " are") +
+             (rule.note.empty() ? "" : "; " + std::string(rule.note)) +
              (path == "wandb.enabled" ? "; tensorboard writes files that `wandb sync FOLDER` imports" : ""));
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ds::config {
@@ -85,9 +86,10 @@ private:
 };
 
 /// The parts of a resolution, one file each.
-/// Sets the data-parallel width.
+/// These two set the data-parallel width.
 void resolvePipeline(Resolver &resolver, const ConfigOverrides &overrides, Config &config);
-void resolveBatchSizes(Resolver &resolver, Config &config); // after the pipeline
+void resolveTensor(Resolver &resolver, Config &config);     // after the pipeline
+void resolveBatchSizes(Resolver &resolver, Config &config); // after both
 void checkMicrobatches(Resolver &resolver, Config &config); // of the pipeline; after the batch sizes
 void resolveLoss(Resolver &resolver, Config &config);
 void resolveOptimizer(Resolver &resolver, Config &config);
@@ -101,6 +103,9 @@ void resolveOffload(Resolver &resolver, Config &config); // after both
 void applySet(Node &root, const std::string &set);
 /// Renames keys that are other names of a key. Throws ds::Error where both stand with different values.
 void renameAliases(Node &object, const std::string &path, const std::string &fileName);
+
+/// Finds the divisors of `whole` next to a `part` of it that is none: below, above.
+std::pair<int64_t, int64_t> divisorsBeside(int64_t whole, int64_t part);
 
 /// A key as part of a printed path: in quotes where it holds more than letters, digits, '_' and '-'.
 std::string printable(std::string_view key);

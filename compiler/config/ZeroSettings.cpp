@@ -57,14 +57,14 @@ void resolveZero(Resolver &resolver, Config &config) {
   const std::string partition = zeroPath("zero_hpz_partition_size");
   if (const auto group = resolver.integer(partition); group && (*group < 1 || config.ranks % *group != 0))
     resolver.refuse(partition, "it is the ranks of a group and must divide the " + std::to_string(config.ranks) +
-                                   (config.pipeline.stages > 1 ? " data-parallel ranks" : " ranks of --ranks"));
+                                   (config.sharesModel() ? " data-parallel ranks" : " ranks of --ranks"));
   if (zero.stage < 3)
     for (std::string_view key : stage3Keys)
       resolver.subsume(zeroPath(key), "has no effect below stage 3");
   if (config.ranks > 1)
     return;
-  const char *alone = config.pipeline.stages > 1 ? "one data-parallel rank has nobody to share with"
-                                                 : "one rank has nobody to share with";
+  const char *alone =
+      config.sharesModel() ? "one data-parallel rank has nobody to share with" : "one rank has nobody to share with";
   if (zero.stage > 0)
     resolver.subsume(zeroPath("stage"), alone);
   for (std::string_view key : stage3Keys)

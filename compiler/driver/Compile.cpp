@@ -13,6 +13,7 @@
 #include "compiler/driver/PlanOffloaded.h"
 #include "compiler/driver/PlanWithinMemory.h"
 #include "compiler/driver/RunPipeline.h"
+#include "compiler/driver/TensorLimits.h"
 #include "compiler/export/Export.h"
 #include "compiler/import/files/Files.h"
 #include "compiler/passes/Passes.h"
@@ -325,6 +326,7 @@ static CompileResult compileOne(const CompileRequest &request, MLIRContext &cont
   const bool sharesState = !request.lengths.sizes.empty();
   if (sharesState)
     requireSharable(request.lengths, config);
+  requireCutOverTensor(request, config);
 
   request.progress("importing the model");
   const std::string modelDigest = sha256OfFile(import::modelFile(request.model.path));

@@ -33,6 +33,7 @@ constexpr std::string_view plainer[] = {"data_types.grad_accum_dtype=fp32",
                                         "zero_optimization.stage=1",
                                         "zero_optimization.stage=0",
                                         "deepstatic.pipeline.stages=1",
+                                        "deepstatic.tensor_parallel.size=1",
                                         "bf16.enabled=false",
                                         "fp16.enabled=false"};
 

@@ -152,6 +152,7 @@ CompileOptions ds::driver::compileOptions(const CompileRequest &request, const c
   options.optimizer = optimizerOptions(config);
   options.microbatches = config.accumulationSteps;
   options.dataParallel = config.ranks;
+  options.tensorParallel = config.tensor.size;
   options.pipeline = {.ranks = config.pipeline.stages,
                       .chunks = config.pipeline.chunks,
                       .schedule = std::string(scheduling::name(config.pipeline.schedule)),

@@ -57,7 +57,7 @@ std::vector<Change> changesOf(const config::Config &config, const plan::proto::P
                        {set("train_micro_batch_size_per_gpu", int64_t(micro / 2)),
                         set("gradient_accumulation_steps", int64_t(2 * steps))}});
   const int64_t stages = 2 * config.pipeline.stages;
-  if (config.worldRanks % stages == 0)
+  if (config.worldRanks % (stages * config.tensor.size) == 0)
     changes.push_back(
         {"deepstatic.pipeline.stages " + std::to_string(stages), {set("deepstatic.pipeline.stages", stages)}});
   return changes;

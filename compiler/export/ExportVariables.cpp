@@ -36,13 +36,48 @@ static Variable::Kind kindOf(train::VariableKind kind) {
   return Variable::KIND_UNSPECIFIED;
 }
 
+/// Places one more axis among those that a placement names, which ascend.
+plan::proto::AxisPlacement &Exporter::addAxis(int axis, plan::proto::Placement &placement) {
+  int index = placement.axes_size();
+  placement.add_axes()->set_axis(axis);
+  for (; index > 0 && int(placement.axes(index - 1).axis()) > axis; --index)
+    placement.mutable_axes()->SwapElements(index - 1, index);
+  return *placement.mutable_axes(index);
+}
+
+/// Says which part of its whole each rank has of a variable. Nothing is cut along an axis of size 1.
+void Exporter::exportSharding(train::VariableOp variable, Variable &message) {
+  auto sharding = variable->getAttrOfType<dist::ShardingAttr>(dist::shardingAttribute);
+  if (!sharding)
+    return;
+  SmallVector<int64_t> left(variable.getWholeType().getShape()); // sizes of a piece, as more axes cut it
+  for (const dist::AxisPlacement &placement : sharding.getPlacements()) {
+    const int64_t axis = *dist::axisIndex(dist::meshOf(module_), placement.axis);
+    const int64_t ranks = plan_.world().axes(int(axis)).size();
+    if (ranks == 1)
+      continue;
+    plan::proto::Shard &shard = *addAxis(int(axis), *message.mutable_placement()).mutable_shard();
+    shard.set_dimension(*placement.dim);
+    shard.set_repeat(1);
+    const int64_t run = left[size_t(*placement.dim)] / placement.runs;
+    for (int64_t i = 0; i < placement.runs; ++i) {
+      plan::proto::Block &block = *shard.add_blocks();
+      block.set_offset(i * run);
+      block.set_stride(run / ranks);
+      block.set_size(run / ranks);
+    }
+    left[size_t(*placement.dim)] /= ranks;
+  }
+}
+
 LogicalResult Exporter::exportVariables() {
   SmallVector<std::pair<int, StringAttr>> parameters; // of gradients and state, which may stand before them
   for (auto variable : module_.getOps<train::VariableOp>()) {
     variables_[variable.getSymNameAttr()] = plan_.variables_size();
     Variable &message = *plan_.add_variables();
     message.set_name(variable.getSymName().str());
-    exportType(variable.getType(), message);
+    exportType(variable.getWholeType(), message);
+    exportSharding(variable, message);
     message.set_kind(kindOf(variable.getKind()));
     message.set_trainable(variable.getTrainable());
     message.set_persistent(variable.getPersistent() || variable.getKind() == train::VariableKind::Parameter);

@@ -27,12 +27,11 @@ private:
   /// of size 1.
   template <typename Message> void exportVaries(Message &message) {
     for (int axis = 0; axis < plan_.world().axes_size(); ++axis)
-      if (const plan::proto::Axis &one = plan_.world().axes(axis); one.name() == dist::dataAxis && one.size() > 1) {
-        plan::proto::AxisPlacement &placement = *message.mutable_placement()->add_axes();
-        placement.set_axis(axis);
-        placement.set_varies(true);
-      }
+      if (const plan::proto::Axis &one = plan_.world().axes(axis); one.name() == dist::dataAxis && one.size() > 1)
+        addAxis(axis, *message.mutable_placement()).set_varies(true);
   }
+  static plan::proto::AxisPlacement &addAxis(int axis, plan::proto::Placement &placement);
+  void exportSharding(train::VariableOp variable, plan::proto::Variable &message);
   llvm::LogicalResult exportEachRole();
   void exportBuckets();
   void exportChannels();

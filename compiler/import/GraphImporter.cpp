@@ -308,8 +308,8 @@ void GraphImporter::createVariables() {
     train::VariableOp::create(
         builder_, NameLoc::get(builder_.getStringAttr(variable.name)), train::VariableKindAttr::get(&context_, kind),
         builder_.getStringAttr(variable.name), FlatSymbolRefAttr(),
-        TypeAttr::get(tensorType(&context_, variable.dtype(), variable.shape)), variables_.source(&context_, variable),
-        variable.trainable ? builder_.getUnitAttr() : UnitAttr(),
+        TypeAttr::get(tensorType(&context_, variable.dtype(), variable.shape)), DenseI64ArrayAttr(),
+        variables_.source(&context_, variable), variable.trainable ? builder_.getUnitAttr() : UnitAttr(),
         variable.persistent ? builder_.getUnitAttr() : UnitAttr(),
         aliases.empty() ? ArrayAttr() : builder_.getStrArrayAttr(aliases));
   }

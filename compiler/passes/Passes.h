@@ -72,6 +72,7 @@ struct CompileOptions {
   bool ownAlgorithm = false;        ///< the step was made by ds-split-algorithm
   int64_t microbatches = 1;         ///< of one rank and optimizer step
   int64_t dataParallel = 1;         ///< ranks of the data axis
+  int64_t tensorParallel = 1;       ///< ranks of the tensor axis
   PipelineOptions pipeline;
   ChooseRecomputeOptions recompute; ///< what the backward computes again: docs/memory.md
   bool fusesGelu = false;           ///< products take it along: on CUDA, where that is no slower

@@ -114,7 +114,8 @@ static double heldBytes(const CompileOptions &options) {
 
 void buildCutPipeline(OpPassManager &pm, const CompileOptions &options) {
   // First, so that whoever needs to know how many ranks there are asks one place.
-  pm.addPass(createDeclareMesh({.pipe = options.pipeline.ranks, .data = options.dataParallel}));
+  pm.addPass(createDeclareMesh(
+      {.pipe = options.pipeline.ranks, .data = options.dataParallel, .tensor = options.tensorParallel}));
   // The single-device program is complete; all later passes keep its meaning. No CSE from here on.
   pm.addPass(createRecordReference());
   // Before anything is computed twice or fused: no chain leads from one stage into another.
@@ -385,6 +386,7 @@ private:
   Flag<bool> countsTargets_{*this, "count-targets", options_.countsTargets, "weigh losses by targets"};
   Flag<bool> delaysUpdates_{*this, "delay-updates", options_.delaysUpdates, "updates are of the step before"};
   Flag<int64_t> dataParallel_{*this, "data-parallel", options_.dataParallel, "ranks of the data axis"};
+  Flag<int64_t> tensorParallel_{*this, "tensor-parallel", options_.tensorParallel, "ranks of the tensor axis"};
   Flag<int64_t> pipe_{*this, "pipe", options_.pipeline.ranks, "ranks along the pipeline"};
   Flag<int64_t> chunks_{*this, "chunks", options_.pipeline.chunks, "pipeline stages of a rank"};
   Flag<std::string> schedule_{*this, "schedule", options_.pipeline.schedule,

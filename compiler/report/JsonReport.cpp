@@ -20,8 +20,9 @@
 //        "phases"           most bytes alive while "init", "load", "save" (what is resident), "step", "eval" run}},
 //    "zero": {"weights" | "gradients" | "optimizer": {"whole_bytes", "rank_bytes", "rank_padding"},
 //             "buckets": [{"name", "elements", "rank_bytes", "held", "rank_padding", "members"}]},
-//    "wire_bytes_per_step", "flops_per_step" (matrix products), "recompute_flops_per_step",
-//    "commands_of_step": [{"kernel" (or "copy", "fill", ...), "commands", "flops", "bytes", and where the machine has
+//    "wire_bytes_per_step", "wire_bytes_by_axes" (where ranks send along several), "flops_per_step" (matrix products),
+//    "recompute_flops_per_step", "commands_of_step": [{"kernel" (or "copy", "fill", ...), "commands", "flops", "bytes",
+//    and where the machine has
 //        rates "seconds" (by the cost model, one after another)}],
 //    "transfer_bytes_per_step": {"out" (of device memory), "back"}, where there are any,
 //    "movement": where anything moves or would have to, between device and host memory: {"room_bytes" (of device
@@ -190,6 +191,8 @@ json rankJson(const Plan &plan, uint64_t rank, const Role &role, const json &com
     result["wire_bytes_per_step"]["broadcast"] = wire.broadcast;
   if (wire.allToAll > 0)
     result["wire_bytes_per_step"]["all_to_all"] = wire.allToAll;
+  if (wire.byAxes.size() > 1)
+    result["wire_bytes_by_axes"] = wire.byAxes;
   if (const TransferBytes moved = transferBytesPerStep(role); moved.sum() > 0)
     result["transfer_bytes_per_step"] = {
         {"out", moved.out}, {"back", moved.back}, {"write", moved.written}, {"read", moved.read}};

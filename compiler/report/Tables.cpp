@@ -68,6 +68,11 @@ std::string wireText(const Plan &plan) {
             ", all_reduce " + grouped(most.allReduce);
   if (most.send > 0)
     text += ", send " + grouped(most.send);
+  if (most.byAxes.size() > 1)
+    for (const char *between = "; along "; const auto &[axes, bytes] : most.byAxes) {
+      text += between + axes + " " + grouped(bytes);
+      between = ", ";
+    }
   return text;
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace ds::report {
@@ -61,6 +62,42 @@ void add(const plan::proto::Plan &plan, const CollectiveCommand &collective, uin
   }
 }
 
+/// "data", or "pipe x data".
+std::string axesOf(const plan::proto::Plan &plan, const CollectiveCommand &collective) {
+  std::string names;
+  for (const uint32_t axis : plan.communicators(int(collective.communicator())).axes())
+    names += (names.empty() ? "" : " x ") + plan.world().axes(int(axis)).name();
+  return names;
+}
+
+void add(const plan::proto::Plan &plan, const plan::proto::Command &command, uint64_t rank, WireBytes &sum) {
+  const uint64_t before = sum.sum();
+  std::string axes;
+  if (command.has_collective()) {
+    add(plan, command.collective(), rank, sum);
+    axes = axesOf(plan, command.collective());
+  } else if (command.has_send()) {
+    sum.send += bytesOf(command.send().sources());
+    axes = plan.world().axes(int(plan.channels(int(command.send().channel())).axis())).name();
+  } else if (command.has_receive()) {
+    sum.receive += bytesOf(command.receive().targets());
+  }
+  if (sum.sum() > before)
+    sum.byAxes[axes] += sum.sum() - before;
+}
+
+void addTimes(const WireBytes &once, uint64_t times, WireBytes &sum) {
+  sum.allGather += once.allGather * times;
+  sum.reduceScatter += once.reduceScatter * times;
+  sum.allReduce += once.allReduce * times;
+  sum.broadcast += once.broadcast * times;
+  sum.allToAll += once.allToAll * times;
+  sum.send += once.send * times;
+  sum.receive += once.receive * times;
+  for (const auto &[axes, bytes] : once.byAxes)
+    sum.byAxes[axes] += bytes * times;
+}
+
 } // namespace
 
 WireBytes wireBytesPerStep(const plan::proto::Plan &plan, const plan::proto::Role &role, uint64_t rank) {
@@ -74,19 +111,8 @@ WireBytes wireBytesPerStep(const plan::proto::Plan &plan, const plan::proto::Rol
       continue;
     WireBytes once;
     for (const plan::proto::Command &command : role.routines(i).commands())
-      if (command.has_collective())
-        add(plan, command.collective(), rank, once);
-      else if (command.has_send())
-        once.send += bytesOf(command.send().sources());
-      else if (command.has_receive())
-        once.receive += bytesOf(command.receive().targets());
-    sum.allGather += once.allGather * calls[size_t(i)];
-    sum.reduceScatter += once.reduceScatter * calls[size_t(i)];
-    sum.allReduce += once.allReduce * calls[size_t(i)];
-    sum.broadcast += once.broadcast * calls[size_t(i)];
-    sum.allToAll += once.allToAll * calls[size_t(i)];
-    sum.send += once.send * calls[size_t(i)];
-    sum.receive += once.receive * calls[size_t(i)];
+      add(plan, command, rank, once);
+    addTimes(once, calls[size_t(i)], sum);
   }
   return sum;
 }

@@ -4,6 +4,8 @@
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 namespace ds::report {
 
@@ -11,6 +13,8 @@ namespace ds::report {
 struct WireBytes {
   uint64_t allGather = 0, reduceScatter = 0, allReduce = 0, broadcast = 0, allToAll = 0, send = 0;
   uint64_t receive = 0;
+  std::map<std::string, uint64_t> byAxes =
+      {}; ///< what is sent, by the axes of the mesh along which: "data", "pipe x data"
   uint64_t sum() const { return allGather + reduceScatter + allReduce + broadcast + allToAll + send; }
 };
 

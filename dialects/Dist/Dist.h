@@ -19,15 +19,19 @@ struct ValueResource : public mlir::SideEffects::Resource::Base<ValueResource> {
   llvm::StringRef getName() final { return "dist.value"; }
 };
 
+/// The ShardingAttr by which a train.variable is cut from its whole.
+inline constexpr llvm::StringLiteral shardingAttribute = "dist.sharding";
+
 /// What the ranks along an axis of the mesh hold of a tensor: pieces of dimension `dim` or, without one, terms of a
-/// sum.
+/// sum. Where the dimension has several `runs` end to end, as q, k and v in one weight, a piece has its part of each.
 struct AxisPlacement {
   mlir::StringAttr axis;
   std::optional<int64_t> dim;
+  int64_t runs = 1; // of equal length
 
   bool operator==(const AxisPlacement &) const = default;
   friend llvm::hash_code hash_value(const AxisPlacement &placement) {
-    return llvm::hash_combine(placement.axis, placement.dim.value_or(-1));
+    return llvm::hash_combine(placement.axis, placement.dim.value_or(-1), placement.runs);
   }
 };
 

@@ -25,6 +25,7 @@ def Dist_Dialect : Dialect {
   }];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
   let extraClassDeclaration = "void addShardings();";
   let usePropertiesForAttributes = 1;
 }
@@ -43,18 +44,23 @@ def Dist_Sharding : AttrDef<Dist_Dialect, "Sharding"> {
   let summary = "what a rank holds of a tensor";
   let description = [{
     The whole, unless something is said of an axis of the mesh: `sharded` by it, a rank at coordinate c of n holds the c-th of n equal
-    pieces of dimension `dim`; `partial`, the tensor is the sum of what the ranks along it hold. Cf. the placements of
-    torch.distributed.tensor.DTensor: Replicate, Shard(dim), Partial.
+    pieces of dimension `dim`; `partial`, the tensor is the sum of what the ranks along it hold. With `runs` r the dimension is r
+    equal runs end to end, and a piece the c-th of n parts of each, as ranks cut a weight that packs q, k and v. Cf. the placements
+    of torch.distributed.tensor.DTensor: Replicate, Shard(dim), Partial. A train.variable with a `whole` says as attribute
+    `dist.sharding` how its type is cut from it.
 
     ```mlir
     #dist.sharding<replicated>
     #dist.sharding<sharded "data" dim 0>
     #dist.sharding<sharded "data" dim 0, partial "tensor">
+    #dist.sharding<sharded "tensor" dim 0 runs 3>
     ```
 
     **Constraints**
     - (sharding_c1) no axis stands twice.
-    - (sharding_c2) a dimension is not negative.
+    - (sharding_c2) a dimension is not negative, and has at least one run.
+    - (sharding_c3) as `dist.sharding` of a train.variable it is of its whole: of axes of the mesh, `partial` by none, each sharded
+      dimension's runs times the axis size a divisor of it; the type is what is left.
   }];
   let parameters = (ins ArrayRefParameter<"::ds::dist::AxisPlacement">:$placements);
   let hasCustomAssemblyFormat = 1;

@@ -39,10 +39,21 @@ SmallVector<StringAttr, 3> ds::train::writtenVariables(Operation *op) {
   return {};
 }
 
+/// Whether tensors of shape `piece`, side by side, make one of shape `whole`, and more than one are needed.
+static bool isPieceOf(ArrayRef<int64_t> piece, ArrayRef<int64_t> whole) {
+  return piece.size() == whole.size() && piece != whole && llvm::all_of(llvm::zip(piece, whole), [](auto sizes) {
+           const auto [part, all] = sizes;
+           return part > 0 && all > 0 && all % part == 0;
+         });
+}
+
 LogicalResult VariableOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getType());
   if (!type || !type.hasStaticShape() || !isElementType(type.getElementType())) // variable_c1
     return emitOpError("must be a static tensor of f32, f64, bf16, f16, i64, i32 or i1, not ") << getType();
+  if (getWhole() && !isPieceOf(type.getShape(), *getWhole())) // variable_c7
+    return emitOpError() << "of " << type << " is no piece of a whole of [" << *getWhole()
+                         << "]: it needs a multiple of each size, and a larger one";
   const bool transient = getKind() == VariableKind::Gradient || getKind() == VariableKind::Metric;
   if (transient == getSource().has_value()) // variable_c2
     return emitOpError() << (transient ? "gradients and metrics start at zero and have no source"
@@ -54,10 +65,10 @@ LogicalResult VariableOp::verify() {
     if (!stored.empty() && (!isa<FloatType>(type.getElementType()) || (bits >= own && !rounds) ||
                             (stored != "F32" && stored != "BF16" && stored != "F16"))) // variable_c6
       return emitOpError() << "elements stored as '" << stored << "' are not widened to " << type.getElementType();
-    const int64_t bytes = type.getNumElements() * (bits == 1 ? 1 : bits / 8);
+    const int64_t bytes = getWholeType().getNumElements() * (bits == 1 ? 1 : bits / 8);
     if (file.getLength() != bytes || file.getOffset() < 0) // variable_c3
       return emitOpError() << "file range of " << file.getLength() << " bytes at " << file.getOffset() << " is not the "
-                           << bytes << " bytes of " << type;
+                           << bytes << " bytes of " << getWholeType();
   }
   if (getTrainable() && (getKind() != VariableKind::Parameter || !isa<FloatType>(type.getElementType()))) // variable_c4
     return emitOpError("only a parameter of a float type can be trainable");
@@ -65,6 +76,10 @@ LogicalResult VariableOp::verify() {
 }
 
 RankedTensorType VariableOp::getStateType() { return getTensorType(); }
+
+RankedTensorType VariableOp::getWholeType() {
+  return getWhole() ? getTensorType().clone(*getWhole()) : getTensorType();
+}
 
 /// The state that `name` refers to. The reference program, a nested module, names the variables around it.
 static StateOpInterface find(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &symbols) {
@@ -75,6 +90,13 @@ static StateOpInterface find(Operation *op, FlatSymbolRefAttr name, SymbolTableC
   return {};
 }
 
+/// The type that `op` sees of a state: the reference program, which no rank runs, that of the whole.
+static RankedTensorType typeSeenBy(Operation *op, StateOpInterface state) {
+  auto variable = dyn_cast<VariableOp>(state.getOperation());
+  const bool isReference = op->getParentOfType<ModuleOp>() != state->getParentOfType<ModuleOp>();
+  return variable && isReference ? variable.getWholeType() : state.getStateType();
+}
+
 /// The state that `name` refers to, of type `type` unless null; reports on `op` otherwise.
 static StateOpInterface lookup(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &symbols, Type type = {}) {
   StateOpInterface state = find(op, name, symbols);
@@ -82,8 +104,8 @@ static StateOpInterface lookup(Operation *op, FlatSymbolRefAttr name, SymbolTabl
     op->emitOpError() << name << " is not a train.variable";
     return {};
   }
-  if (type && state.getStateType() != type) {
-    InFlightDiagnostic error = op->emitOpError() << name << " is " << state.getStateType() << ", not " << type;
+  if (const RankedTensorType seen = typeSeenBy(op, state); type && seen != type) {
+    InFlightDiagnostic error = op->emitOpError() << name << " is " << seen << ", not " << type;
     error.attachNote(state.getLoc()) << "declared here";
     return {};
   }
@@ -156,8 +178,15 @@ LogicalResult VariableOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!parameter) // variable_c5
     return emitOpError() << getOfAttr() << " is not a train.variable";
   const RankedTensorType own = getTensorType(), type = parameter.getTensorType();
-  if (parameter.getKind() == VariableKind::Parameter && (isSumOf(own, type) || isMomentOf(own, type)))
-    return success();
+  if (parameter.getKind() == VariableKind::Parameter && (isSumOf(own, type) || isMomentOf(own, type))) {
+    if (getWholeType().getShape() == parameter.getWholeType().getShape())
+      return success();
+    InFlightDiagnostic error = emitOpError()
+                               << "is a piece of [" << getWholeType().getShape() << "], and " << getOfAttr()
+                               << ", which it is of, of [" << parameter.getWholeType().getShape() << "]";
+    error.attachNote(parameter.getLoc()) << "declared here";
+    return error;
+  }
   InFlightDiagnostic error = emitOpError() << "of " << getType() << " is of " << getOfAttr() // variable_c5
                                            << ", which must be a parameter of that type";
   error.attachNote(parameter.getLoc()) << "declared here";
@@ -172,16 +201,16 @@ static LogicalResult verifyUpdate(OpTy op, ArrayRef<FlatSymbolRefAttr> states, S
   StateOpInterface gradient = parameter ? lookup(op, op.getGradientAttr(), symbols) : parameter;
   if (!gradient)
     return failure();
-  const RankedTensorType type = parameter.getStateType();
+  const RankedTensorType type = typeSeenBy(op, parameter);
   if (!isa<FloatType>(type.getElementType()))
     return op->emitOpError() << op.getParameterAttr() << " is " << type << "; only floats are updated";
-  if (!isSumOf(gradient.getStateType(), type) && !lookup(op, op.getGradientAttr(), symbols, type))
+  if (!isSumOf(typeSeenBy(op, gradient), type) && !lookup(op, op.getGradientAttr(), symbols, type))
     return failure();
   RankedTensorType kept = type;
   for (FlatSymbolRefAttr name : states) {
     StateOpInterface state = lookup(op, name, symbols);
-    if (state && name == states.front() && isMomentOf(state.getStateType(), type))
-      kept = state.getStateType();
+    if (state && name == states.front() && isMomentOf(typeSeenBy(op, state), type))
+      kept = typeSeenBy(op, state);
     if (!state || !lookup(op, name, symbols, kept))
       return failure();
   }

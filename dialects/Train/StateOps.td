@@ -58,33 +58,39 @@ def Train_VariableOp : Train_Op<"variable", [Symbol, DeclareOpInterfaceMethods<S
   let description = [{
     A parameter keeps PyTorch's name; a tied weight is one variable read twice, its other names are `aliases`. Gradient
     accumulators and metrics are zero at the start of every optimizer step, all else lives as long as the run. A gradient that
-    our optimizers apply, and their state, say `of` which parameter they are.
+    our optimizers apply, and their state, say `of` which parameter they are. Where ranks hold pieces, the type is a piece's and `whole`
+    the shape of the tensor that they make; the source is the whole's, and so is what the reference program reads.
 
     ```mlir
     train.variable parameter @"wte.weight" : tensor<50257x768xf32> from #train.file<"model.onnx.data", 0, 154389504> {trainable}
     train.variable gradient @"wte.weight::gradient" of @"wte.weight" : tensor<50257x768xf32>
+    train.variable parameter @"fc.weight" : tensor<1536x768xf32> whole [3072, 768] from #train.file<"model.onnx.data", 154389504, 9437184>
     ```
 
     **Constraints**
     - (variable_c1) the type is a static tensor of a known element type.
     - (variable_c2) parameters, buffers and optimizer state have a source, gradients and metrics none.
-    - (variable_c3) a file source is as long as the tensor, or as its elements are in the file.
+    - (variable_c3) a file source is as long as the whole tensor, or as its elements are in the file.
     - (variable_c4) only a parameter of a float type is trainable.
-    - (variable_c5) only a gradient or optimizer state is `of` something: a parameter of its type; sums of gradients may have 16 bits, and state of a parameter of 16 bits f32.
+    - (variable_c5) only a gradient or optimizer state is `of` something: a parameter of its type and whole; sums of gradients may have 16 bits, and state of a parameter of 16 bits f32.
     - (variable_c6) a file has elements of the tensor's type, or of a float type of fewer bits; f32, bf16 and f16 are rounded to a variable of 16 bits.
+    - (variable_c7) `whole` has the type's rank; each of its sizes is a multiple of the type's, and one is larger.
   }];
   let arguments = (ins Train_VariableKindAttr:$kind, SymbolNameAttr:$sym_name, OptionalAttr<FlatSymbolRefAttr>:$of,
-                       TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<AnyAttr>:$source, UnitAttr:$trainable,
-                       UnitAttr:$persistent, OptionalAttr<StrArrayAttr>:$aliases);
-  let assemblyFormat = "$kind $sym_name (`of` $of^)? `:` $type (`from` $source^)? attr-dict";
+                       TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<DenseI64ArrayAttr>:$whole, // variable_c7
+                       OptionalAttr<AnyAttr>:$source, UnitAttr:$trainable, UnitAttr:$persistent,
+                       OptionalAttr<StrArrayAttr>:$aliases);
+  let assemblyFormat = "$kind $sym_name (`of` $of^)? `:` $type (`whole` $whole^)? (`from` $source^)? attr-dict";
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "VariableKind":$kind, "::llvm::StringRef":$name, "::mlir::RankedTensorType":$type,
                                  CArg<"::mlir::Attribute", "{}">:$source, CArg<"::mlir::FlatSymbolRefAttr", "{}">:$of), [{
     build($_builder, $_state, VariableKindAttr::get($_builder.getContext(), kind), $_builder.getStringAttr(name), of,
-          ::mlir::TypeAttr::get(type), source, /*trainable=*/nullptr, /*persistent=*/nullptr, /*aliases=*/nullptr);
+          ::mlir::TypeAttr::get(type), /*whole=*/nullptr, source, /*trainable=*/nullptr, /*persistent=*/nullptr, /*aliases=*/nullptr);
   }]>];
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() { return ::mlir::cast<::mlir::RankedTensorType>(getType()); }
+    /// The tensor that the ranks' pieces make; `type` where each rank has all of it.
+    ::mlir::RankedTensorType getWholeType();
   }];
 }
 

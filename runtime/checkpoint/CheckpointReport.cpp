@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/checkpoint/FileDamage.h"
 #include "runtime/checkpoint/Manifest.h"
+#include "runtime/plan/world/Mesh.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -53,9 +54,10 @@ std::string writtenAt(const fs::path &path) {
 
 std::string layoutOf(const Manifest &manifest) {
   const Manifest::Layout &layout = manifest.layout;
+  const uint64_t tensor = plan::axisSize(layout.world, "tensor");
   return std::to_string(layout.ranks) + (layout.ranks == 1 ? " rank" : " ranks") + ", data " +
-         std::to_string(layout.dataParallel) + ", stages " + std::to_string(layout.stages) + ", ZeRO " +
-         std::to_string(layout.zero);
+         std::to_string(layout.dataParallel) + (tensor > 1 ? ", tensor " + std::to_string(tensor) : "") + ", stages " +
+         std::to_string(layout.stages) + ", ZeRO " + std::to_string(layout.zero);
 }
 
 struct Row {

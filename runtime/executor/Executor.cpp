@@ -426,7 +426,7 @@ void Executor::read(const HeldPart &part, uint64_t first, std::span<std::byte> b
 
 void Executor::readVariable(uint32_t variable, const std::function<void(std::span<const std::byte>)> &sink) const {
   const plan::proto::Variable &held = plan_.variables(int(variable));
-  const std::vector<RankPart> covering = coverings(plan_, std::span(&position_.rank, 1))[variable];
+  const std::vector<RankPart> covering = Coverings(plan_, std::span(&position_.rank, 1)).of(variable);
   const auto elements = uint64_t(elementCount({held.shape().data(), size_t(held.shape_size())}));
   if (coveredElements(covering) < elements)
     throw Error("rank " + std::to_string(position_.rank) + " does not hold element " +

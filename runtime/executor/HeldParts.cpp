@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <span>
 #include <utility>
 #include <vector>
@@ -25,15 +26,21 @@ std::vector<HeldPart> heldOfPieces(const plan::proto::Plan &plan, uint32_t rank)
   return parts;
 }
 
+/// The runs of the whole variable that a part of a rank's piece is.
+static std::vector<HeldPart> runsOfPart(const plan::proto::Plan &plan, uint32_t rank, HeldPart part) {
+  std::vector<HeldPart> runs;
+  const plan::proto::Variable &variable = plan.variables(int(part.variable));
+  for (const plan::Run &run : plan::wholeElements(plan, variable, rank, part.first, part.count)) {
+    runs.push_back({part.variable, run.first, run.count, part.buffer, part.byteOffset});
+    part.byteOffset += run.count * uint64_t(byteSize(DType(variable.dtype())));
+  }
+  return runs;
+}
+
 std::vector<HeldPart> heldParts(const plan::proto::Plan &plan, uint32_t rank) {
   std::vector<HeldPart> parts;
-  for (HeldPart part : heldOfPieces(plan, rank)) {
-    const plan::proto::Variable &variable = plan.variables(int(part.variable));
-    for (const plan::Run &run : plan::wholeElements(plan, variable, rank, part.first, part.count)) {
-      parts.push_back({part.variable, run.first, run.count, part.buffer, part.byteOffset});
-      part.byteOffset += run.count * uint64_t(byteSize(DType(variable.dtype())));
-    }
-  }
+  for (const HeldPart &part : heldOfPieces(plan, rank))
+    std::ranges::copy(runsOfPart(plan, rank, part), std::back_inserter(parts));
   return parts;
 }
 
@@ -56,15 +63,19 @@ std::vector<RankPart> covering(std::vector<RankPart> parts, uint64_t elementByte
   return covering;
 }
 
-std::vector<std::vector<RankPart>> coverings(const plan::proto::Plan &plan, std::span<const uint32_t> ranks) {
-  std::vector<std::vector<RankPart>> held(size_t(plan.variables_size()));
-  for (uint32_t rank : ranks)
-    for (const HeldPart &part : heldParts(plan, rank))
-      held[part.variable].push_back({rank, part});
-  for (size_t variable = 0; variable < held.size(); ++variable)
-    held[variable] =
-        covering(std::move(held[variable]), uint64_t(byteSize(DType(plan.variables(int(variable)).dtype()))));
-  return held;
+Coverings::Coverings(const plan::proto::Plan &plan, std::span<const uint32_t> ranks)
+    : plan_(plan), held_(size_t(plan.variables_size())) {
+  for (const uint32_t rank : ranks)
+    for (const HeldPart &part : heldOfPieces(plan, rank))
+      held_[part.variable].push_back({rank, part});
+}
+
+std::vector<RankPart> Coverings::of(uint32_t variable) const {
+  std::vector<RankPart> runs;
+  for (const RankPart &held : held_[variable])
+    for (const HeldPart &run : runsOfPart(plan_, held.rank, held.part))
+      runs.push_back({held.rank, run});
+  return covering(std::move(runs), uint64_t(byteSize(DType(plan_.variables(int(variable)).dtype()))));
 }
 
 uint64_t coveredElements(std::span<const RankPart> covering) {

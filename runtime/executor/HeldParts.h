@@ -36,9 +36,20 @@ std::vector<HeldPart> heldOfPieces(const plan::proto::Plan &plan, uint32_t rank)
 /// several have the same.
 std::vector<RankPart> covering(std::vector<RankPart> parts, uint64_t elementBytes);
 
-/// For each variable, its elements in order and once: as many from the beginning on as the ranks hold between them,
-/// from the lower rank where several hold the same.
-std::vector<std::vector<RankPart>> coverings(const plan::proto::Plan &plan, std::span<const uint32_t> ranks);
+/// Which of some ranks hold what of each variable. Pieces are kept, not the many runs of the whole that a piece may be.
+class Coverings {
+public:
+  /// The plan outlives it.
+  Coverings(const plan::proto::Plan &plan, std::span<const uint32_t> ranks);
+
+  /// Returns a variable's elements in order and once: as many from the beginning on as the ranks hold between them,
+  /// from the lower rank where several hold the same.
+  std::vector<RankPart> of(uint32_t variable) const;
+
+private:
+  const plan::proto::Plan &plan_;
+  std::vector<std::vector<RankPart>> held_; // by variable, counted in pieces
+};
 
 /// How many elements from the beginning on a covering has.
 uint64_t coveredElements(std::span<const RankPart> covering);

@@ -123,7 +123,7 @@ public:
   Exporter(const plan::proto::Plan &plan, const LocalRanks &ranks, Transport &transport, const ExportOptions &options,
            const std::atomic<bool> &stop)
       : plan_(plan), ranks_(ranks), transport_(transport), options_(options), stop_(stop),
-        covering_(coverings(plan, allRanks(plan))) {}
+        coverings_(plan, allRanks(plan)) {}
 
   enum class End : uint8_t { Written, NotFinite, NotWritten };
   struct Outcome {
@@ -197,7 +197,7 @@ private:
     const auto read = [&](const RankPart &part, uint64_t first, std::span<std::byte> bytes) {
       fetch(part, first, bytes);
     };
-    readCovering(covering_[size_t(index)], elementBytes, read, [&](std::span<const std::byte> bytes) {
+    readCovering(coverings_.of(uint32_t(index)), elementBytes, read, [&](std::span<const std::byte> bytes) {
       if (!problem)
         try {
           checkFinite(variable, element, bytes);
@@ -245,7 +245,7 @@ private:
   Transport &transport_;
   const ExportOptions &options_;
   const std::atomic<bool> &stop_;
-  const std::vector<std::vector<RankPart>> covering_;
+  const Coverings coverings_;
   Outcome outcome_;
   size_t fetched_ = 0; // tensors that were, or are being, brought to rank 0
   bool lost_ = false;
@@ -272,11 +272,15 @@ void checkExport(const plan::proto::Plan &plan, const LocalRanks &ranks, const s
   }
   if (!ranks.first().device().executes())
     throw Error("--export needs a device that computes; the null device has no weights");
-  const auto covering = coverings(plan, allRanks(plan));
-  for (int i = 0; i < plan.variables_size(); ++i)
-    if (isExported(plan.variables(i)) && coveredElements(covering[size_t(i)]) < plan::elementsOf(plan.variables(i)))
-      throw Error("variable " + plan.variables(i).name() + " cannot be exported: no buffer of the plan holds " +
-                  (covering[size_t(i)].empty() ? "it" : "all of it"));
+  const Coverings coverings(plan, allRanks(plan));
+  for (int i = 0; i < plan.variables_size(); ++i) {
+    const plan::proto::Variable &variable = plan.variables(i);
+    if (!isExported(variable))
+      continue;
+    if (const uint64_t covered = coveredElements(coverings.of(uint32_t(i))); covered < plan::elementsOf(variable))
+      throw Error("variable " + variable.name() + " cannot be exported: no buffer of the plan holds " +
+                  (covered == 0 ? "it" : "all of it"));
+  }
 }
 
 void exportVariables(const plan::proto::Plan &plan, const LocalRanks &ranks, Transport &transport,

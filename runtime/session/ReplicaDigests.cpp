@@ -24,12 +24,14 @@
 namespace ds::runtime {
 namespace {
 
-/// What ranks that hold it have alike: elements [first, first + count) of one version of a variable.
-using Alike = std::tuple<uint32_t, uint64_t, uint64_t, uint64_t>;
+/// What ranks that hold it have alike: elements [first, first + count) of the piece that is one part of one version of
+/// a variable.
+using Alike = std::tuple<uint32_t, uint64_t, uint64_t, uint64_t, uint64_t>;
 
 Alike alikeOf(const plan::proto::Plan &plan, const HeldPart &part, uint32_t rank) {
   const plan::proto::Variable &variable = plan.variables(int(part.variable));
-  return {part.variable, plan::versionOf(plan, variable, rank), part.first, part.count};
+  return {part.variable, plan::versionOf(plan, variable, rank), plan::partOf(plan.world(), variable.placement(), rank),
+          part.first, part.count};
 }
 
 } // namespace
@@ -40,7 +42,7 @@ ReplicaDigests::ReplicaDigests(const plan::proto::Plan &plan, const LocalRanks &
   std::map<Alike, Replicated> all;
   std::vector<std::vector<HeldPart>> parts;
   for (uint32_t rank = 0; rank < transport.ranks(); ++rank)
-    for (const HeldPart &part : parts.emplace_back(heldParts(plan, rank)))
+    for (const HeldPart &part : parts.emplace_back(heldOfPieces(plan, rank)))
       if (plan.variables(int(part.variable)).kind() != plan::proto::Variable::GRADIENT) {
         Replicated &replicated = all[alikeOf(plan, part, rank)];
         replicated = {part.variable, part.first, part.count, std::move(replicated.ranks)};
@@ -99,13 +101,17 @@ Status ReplicaDigests::firstDifference(uint64_t stepsDone) const {
     if (std::ranges::all_of(found[i], [&](uint64_t digest) { return digest == found[i][0]; }))
       continue;
     const Replicated &replicated = replicated_[i];
+    const plan::proto::Variable &variable = plan_.variables(int(replicated.variable));
+    const std::vector<plan::Run> elements =
+        plan::wholeElements(plan_, variable, replicated.ranks.front(), replicated.first, replicated.count);
+    const auto end = [](const plan::Run &run) { return run.first + run.count; };
     return Status::failure("after step %llu variable %s is not the same on every rank: %s (elements %llu to %llu); "
                            "memory that has flipped "
                            "a bit, other software or a bug made them train apart, so the run ends and exports nothing",
-                           static_cast<unsigned long long>(stepsDone),
-                           plan_.variables(int(replicated.variable)).name().c_str(),
-                           ranksText(replicated, found[i]).c_str(), static_cast<unsigned long long>(replicated.first),
-                           static_cast<unsigned long long>(replicated.first + replicated.count - 1));
+                           static_cast<unsigned long long>(stepsDone), variable.name().c_str(),
+                           ranksText(replicated, found[i]).c_str(),
+                           static_cast<unsigned long long>(std::ranges::min(elements, {}, &plan::Run::first).first),
+                           static_cast<unsigned long long>(end(std::ranges::max(elements, {}, end)) - 1));
   }
   return Status::success();
 }

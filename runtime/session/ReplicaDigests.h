@@ -27,7 +27,7 @@ public:
   void compare(uint64_t stepsDone);
 
 private:
-  /// Elements of a variable that several ranks hold whole.
+  /// Elements of a variable that several ranks hold whole, counted in their piece of it.
   struct Replicated {
     uint32_t variable;
     uint64_t first, count;

@@ -203,7 +203,7 @@ private:
         builder, NameLoc::get(builder.getStringAttr(name)),
         train::VariableKindAttr::get(&getContext(), train::VariableKind::Parameter), builder.getStringAttr(name),
         FlatSymbolRefAttr(), TypeAttr::get(RankedTensorType::get(shape, weight.getTensorType().getElementType())),
-        source, builder.getUnitAttr(), builder.getUnitAttr(), ArrayAttr());
+        DenseI64ArrayAttr(), source, builder.getUnitAttr(), builder.getUnitAttr(), ArrayAttr());
   }
 
   /// The weight as it is stored changes by left right: B A, or its transpose A^T B^T where inputs stand first.

@@ -90,7 +90,7 @@ TEST(ConfigError, UnknownKeysGetTheNearest) {
   EXPECT_EQ(nearest(R"("pipeline_parallel": {"micro_batches": 2})"), "gradient_accumulation_steps");
   EXPECT_EQ(nearest(R"("aio": {"thread_count": 2})"), "aio.intra_op_parallelism");
   EXPECT_EQ(nearest(R"("compress_communication": true)"), "zero_optimization.zero_quantized_gradients");
-  EXPECT_EQ(nearest(R"("deepstatic": {"tensor_paralel": 1})"), "deepstatic.tensor_parallel");
+  EXPECT_EQ(nearest(R"("deepstatic": {"tensor_parallel": {"sise": 1}})"), "deepstatic.tensor_parallel.size");
 }
 
 TEST(ConfigError, ZeroOptimization) {
@@ -117,8 +117,8 @@ TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
                                                       "`wandb sync FOLDER` imports");
   for (const char *member :
        {R"("zero_optimization": {"zero_quantized_gradients": true})", R"("prescale_gradients": true)",
-        R"("gradient_predivide_factor": 2)", R"("deepstatic": {"tensor_parallel": 2})",
-        R"("tensor_parallel": {"autotp_size": 2})", R"("pipeline": {"activation_checkpoint_interval": 1})",
+        R"("gradient_predivide_factor": 2)", R"("tensor_parallel": {"preset_model": "llama"})",
+        R"("tensor_parallel": {"tp_overlap_comm": true})", R"("pipeline": {"activation_checkpoint_interval": 1})",
         R"("weight_quantization": {"enabled": true})",
         R"("comms_logger": {"enabled": true, "prof_ops": ["all_reduce"]})", R"("sequence_parallel_size": 2)",
         R"("compile": {"deepcompile": true, "offload_parameters": true})"})

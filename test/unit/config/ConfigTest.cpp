@@ -227,7 +227,7 @@ TEST(Config, WhatAsksForNothingIsAccepted) {
       "fp16": {"enabled": false, "loss_scale": 128}, "bfloat16": {"enabled": false}, "steps_per_print": 100,
       "wall_clock_breakdown": false, "aio": {"queue_depth": 32}, "tensorboard": {"enabled": false, "job_name": "x"},
       "data_types": {"grad_accum_dtype": "fp32"}, "comms_logger": {}, "zero_allow_untested_optimizer": true,
-      "deepstatic": {"pipeline": {"stages": 1, "schedule": "zb-h1"}, "recompute": "none", "tensor_parallel": 1})");
+      "deepstatic": {"pipeline": {"stages": 1, "schedule": "zb-h1"}, "recompute": "none", "tensor_parallel": {"size": 1}})");
   EXPECT_EQ(answerOf(config, "zero_optimization.stage").status, "honoured");
   EXPECT_EQ(answerOf(config, "zero_optimization.overlap_comm"),
             (KeyAnswer{"zero_optimization.overlap_comm", "true", "subsumed", "one rank has nobody to share with"}));
@@ -341,7 +341,7 @@ TEST(Config, TheResolvedConfigurationHasEveryDefault) {
       R"("deepstatic":{"checkpoint":{"buffer":268435456,"snapshot":"buffered"},)"
       R"("delayed_update":false,"device_memory":null,"fp8":"off","loss_normalization":"microbatch",)"
       R"("pipeline":{"chunks":1,"partition":"best","schedule":"1f1b","stages":1},"recompute":"auto",)"
-      R"("tensor_parallel":1,"tf32":false},"fp16":{"enabled":false},)"
+      R"("tensor_parallel":{"size":1},"tf32":false},"fp16":{"enabled":false},)"
       R"("gradient_accumulation_steps":1,"gradient_clipping":1.0,"optimizer":{"params":{"adam_w_mode":true,)"
       R"("betas":[0.9,0.999],"eps":1e-08,"lr":0.001,"weight_decay":0.0},"type":"AdamW"},)"
       R"("scheduler":{"type":null},"train_batch_size":2,"train_micro_batch_size_per_gpu":2,)"

@@ -112,7 +112,8 @@ TEST(RecomputeSettings, Refusals) {
     EXPECT_EQ(refusal(R"("activation_checkpointing": {"number_checkpoints": )" + std::string(count) + "}"),
               "it is a number of checkpoints and must be at least 1")
         << count;
-  EXPECT_EQ(refusal(R"("pipeline": {"activation_checkpoint_interval": 2})"), "this is not available yet, only 0 is");
+  EXPECT_EQ(refusal(R"("pipeline": {"activation_checkpoint_interval": 2})"),
+            "this is not available yet, only 0 is; deepstatic.recompute says what is computed again");
 }
 
 } // namespace

@@ -83,6 +83,10 @@ TEST(PipelineReport, EveryRankHasItsStageAndItsMessages) {
     const json &wire = ranks[rank]["wire_bytes_per_step"];
     EXPECT_EQ(wire["send"], rank < 2 ? 4 * 12 : 4 * 12 + 4);
     EXPECT_EQ(wire["recv"], rank < 2 ? 4 * 12 + 4 : 4 * 12);
+    // Squares are gathered along axis pipe, gradients summed along axis data.
+    EXPECT_EQ(ranks[rank]["wire_bytes_by_axes"],
+              json({{"data", wire["all_reduce"]},
+                    {"pipe", wire["send"].get<uint64_t>() + wire["all_gather"].get<uint64_t>()}}));
   }
 }
 
@@ -180,7 +184,9 @@ pipeline stages, a micro-batch
             std::string::npos)
       << page;
   // The first stage has the larger parameter, and so more to sum over the data ranks.
-  EXPECT_NE(page.find("from rank 0: all_gather 8, reduce_scatter 0, all_reduce 240, send 48\n"), std::string::npos)
+  EXPECT_NE(
+      page.find("from rank 0: all_gather 8, reduce_scatter 0, all_reduce 240, send 48; along data 240, pipe 56\n"),
+      std::string::npos)
       << page;
 }
 

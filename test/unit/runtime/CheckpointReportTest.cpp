@@ -23,7 +23,13 @@ protected:
       std::filesystem::create_directory(place);
       writeFile(place + "/rank-00000.safetensors", bytes);
       runtime::Manifest manifest{.plan = std::string(64, 'a'), .step = step, .samples = step, .samplesPerStep = 1};
-      manifest.layout = {.ranks = 4, .dataParallel = 2, .stages = 2, .zero = 1};
+      manifest.layout = {.ranks = 4, .dataParallel = 2, .stages = step == 2 ? 2U : 1U, .zero = 1};
+      if (step == 10)
+        for (const char *name : {"data", "tensor"}) {
+          plan::proto::Axis &axis = *manifest.layout.world.add_axes();
+          axis.set_name(name);
+          axis.set_size(2);
+        }
       manifest.files = {{"rank-00000.safetensors", bytes.size(), hexOf(sha256(std::as_bytes(std::span(bytes))))}};
       writeFile(place + "/manifest.json", manifestText(manifest));
     }
@@ -44,6 +50,7 @@ TEST_F(Report, ListsByStepAndSaysWhatIsNotWhole) {
   EXPECT_LT(ten, part) << table;
   EXPECT_NE(part, std::string::npos) << table;
   EXPECT_NE(table.find("4 ranks, data 2, stages 2, ZeRO 1"), std::string::npos) << table;
+  EXPECT_NE(table.find("4 ranks, data 2, tensor 2, stages 1, ZeRO 1"), std::string::npos) << table;
   EXPECT_NE(table.find("/global_step2 lacks its file rank-00000.safetensors of SHA-256 "), std::string::npos) << table;
   EXPECT_NE(table.find("  whole\n"), std::string::npos) << table;
   EXPECT_TRUE(table.ends_with("latest: global_step10\n")) << table;

@@ -119,29 +119,30 @@ TEST(HeldParts, CoverVariablesAcrossRanks) {
     b.bareVariable(name, DType::F32, {count}, 0);
   b.bucketTensor(b.bucket("bucket", {0, 1, 2}, 1), true);
   const std::vector<uint32_t> ranks = {0, 1};
-  const auto coverings = runtime::coverings(b.plan, ranks);
-  ASSERT_EQ(coverings[1].size(), 2u);
-  EXPECT_EQ(coverings[1][0].rank, 0u);
-  EXPECT_EQ(coverings[1][0].part.count, 3u);
-  EXPECT_EQ(coverings[1][0].part.byteOffset, 20u);
-  EXPECT_EQ(coverings[1][1].rank, 1u);
-  EXPECT_EQ(coverings[1][1].part.first, 3u);
-  EXPECT_EQ(coverings[1][1].part.count, 3u);
-  EXPECT_EQ(coverings[1][1].part.byteOffset, 0u);
+  const runtime::Coverings coverings(b.plan, ranks);
+  const std::vector<runtime::RankPart> ofC = coverings.of(1);
+  ASSERT_EQ(ofC.size(), 2u);
+  EXPECT_EQ(ofC[0].rank, 0u);
+  EXPECT_EQ(ofC[0].part.count, 3u);
+  EXPECT_EQ(ofC[0].part.byteOffset, 20u);
+  EXPECT_EQ(ofC[1].rank, 1u);
+  EXPECT_EQ(ofC[1].part.first, 3u);
+  EXPECT_EQ(ofC[1].part.count, 3u);
+  EXPECT_EQ(ofC[1].part.byteOffset, 0u);
   for (const auto &[variable, elements] : {std::pair{0, 5}, std::pair{1, 6}, std::pair{2, 5}})
-    EXPECT_EQ(runtime::coveredElements(coverings[size_t(variable)]), uint64_t(elements));
-  EXPECT_EQ(runtime::coveredElements(runtime::coverings(b.plan, std::span(&ranks[1], 1))[1]), 0u);
+    EXPECT_EQ(runtime::coveredElements(coverings.of(uint32_t(variable))), uint64_t(elements));
+  EXPECT_EQ(runtime::coveredElements(runtime::Coverings(b.plan, std::span(&ranks[1], 1)).of(1)), 0u);
 }
 
 /// A tied weight lies on the ranks of two stages; the first stage's copy is taken.
 TEST(HeldParts, OfSeveralRolesAreTakenFromTheFirst) {
   const PlanBuilder b = pipelinePlan(1, 2);
   const std::vector<uint32_t> ranks = {0, 1, 2, 3};
-  const auto coverings = runtime::coverings(b.plan, ranks);
+  const runtime::Coverings coverings(b.plan, ranks);
   const auto holder = [&](const char *name) {
     for (int i = 0; i < b.plan.variables_size(); ++i)
       if (b.plan.variables(i).name() == name)
-        return coverings[size_t(i)].at(0).rank;
+        return coverings.of(uint32_t(i)).at(0).rank;
     return UINT32_MAX;
   };
   EXPECT_EQ(holder("a"), 0u);

@@ -14,6 +14,12 @@ dist.value @piece : tensor<8x4xf32> sharding <sharded "data" dim 1>
 dist.value @term : tensor<8x4xf32> sharding <partial "tensor">
 dist.value @both : tensor<8x4xf32> sharding <sharded "data" dim 0, partial "tensor">
 
+// Tests that a packed weight is cut run by run, and that a variable says how it is cut from its whole.
+// CHECK: dist.value @packed : tensor<3x4xf32> sharding <sharded "tensor" dim 0 runs 3>
+dist.value @packed : tensor<3x4xf32> sharding <sharded "tensor" dim 0 runs 3>
+// CHECK: train.variable parameter @qkv : tensor<3x4xf32> whole [6, 4] {{.*}} {dist.sharding = #dist.sharding<sharded "tensor" dim 0 runs 3>}
+train.variable parameter @qkv : tensor<3x4xf32> whole [6, 4] from #train.fill<0.0> {dist.sharding = #dist.sharding<sharded "tensor" dim 0 runs 3>}
+
 // Tests that collectives say what their results are: the sum of terms is whole, or sharded where it is scattered.
 // CHECK: dist.all_reduce %{{.*}} on @mesh axis "tensor" sharding <sharded "data" dim 0> : (tensor<8x4xf32>) -> tensor<8x4xf32>
 // CHECK: dist.reduce_scatter %{{.*}} on @mesh axis "tensor" dim 1 sharding <sharded "data" dim 0, sharded "tensor" dim 1>

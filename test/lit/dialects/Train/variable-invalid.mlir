@@ -94,3 +94,40 @@ train.variable buffer @variable_c6_integer : tensor<4xi64> from #train.file<"w.b
 
 // expected-error @+1 {{op file range of 16 bytes at 0 is not the 8 bytes of 'tensor<4xf32>'}}
 train.variable parameter @variable_c3_stored : tensor<4xf32> from #train.file<"w.bin", 0, 16, "F16">
+
+// -----
+
+// expected-error @+1 {{op file range of 24 bytes at 0 is not the 48 bytes of 'tensor<4x3xf32>'}}
+train.variable parameter @variable_c3_whole : tensor<2x3xf32> whole [4, 3] from #train.file<"w.bin", 0, 24>
+
+// -----
+
+// expected-note @+1 {{declared here}}
+train.variable parameter @w : tensor<2x3xf32> whole [4, 3] from #train.fill<0.0>
+// expected-error @+1 {{op is a piece of [2, 3], and @w, which it is of, of [4, 3]}}
+train.variable gradient @variable_c5_whole of @w : tensor<2x3xf32>
+
+// -----
+
+// expected-error @+1 {{op of 'tensor<2x3xf32>' is no piece of a whole of [5, 3]: it needs a multiple of each size, and a larger one}}
+train.variable parameter @variable_c7_multiple : tensor<2x3xf32> whole [5, 3] from #train.fill<0.0>
+
+// -----
+
+// expected-error @+1 {{op of 'tensor<2x3xf32>' is no piece of a whole of [2, 3]}}
+train.variable parameter @variable_c7_same : tensor<2x3xf32> whole [2, 3] from #train.fill<0.0>
+
+// -----
+
+// expected-error @+1 {{op of 'tensor<2x3xf32>' is no piece of a whole of [12]}}
+train.variable parameter @variable_c7_rank : tensor<2x3xf32> whole [12] from #train.fill<0.0>
+
+// -----
+
+// expected-note @+1 {{declared here}}
+train.variable parameter @w : tensor<2x3xf32> whole [4, 3] from #train.fill<0.0>
+func.func @read_c1_piece() {
+  // expected-error @+1 {{op @w is 'tensor<2x3xf32>', not 'tensor<4x3xf32>'}}
+  %0 = train.read @w : tensor<4x3xf32>
+  return
+}

@@ -25,3 +25,21 @@ train.variable buffer @bits : tensor<3xi1> from #train.file<"w.bin", 0, 3>
 train.variable parameter @half : tensor<4xf32> from #train.file<"w.bin", 0, 8, "BF16"> {trainable}
 // CHECK: train.variable parameter @single : tensor<4xf64> from #train.file<"w.bin", 0, 16, "F32">
 train.variable parameter @single : tensor<4xf64> from #train.file<"w.bin", 0, 16, "F32">
+// A piece says of which whole, as its gradient does; the range is the whole's.
+// CHECK: train.variable parameter @cut : tensor<2x3xf32> whole [4, 3] from #train.file<"w.bin", 0, 48> {trainable}
+train.variable parameter @cut : tensor<2x3xf32> whole [4, 3] from #train.file<"w.bin", 0, 48> {trainable}
+// CHECK: train.variable gradient @"cut::gradient" of @cut : tensor<2x3xf32> whole [4, 3]
+train.variable gradient @"cut::gradient" of @cut : tensor<2x3xf32> whole [4, 3]
+// The reference program reads the whole, ranks their pieces.
+// CHECK: train.read @cut : tensor<4x3xf32>
+module @reference {
+  func.func @microbatch() {
+    %0 = train.read @cut : tensor<4x3xf32>
+    return
+  }
+}
+// CHECK: train.read @cut : tensor<2x3xf32>
+func.func @forward() {
+  %0 = train.read @cut : tensor<2x3xf32>
+  return
+}
