@@ -227,12 +227,6 @@ bool copiesBytes(const proto::Command &command) {
          byteCount(command.kernel().operands(0)) == byteCount(command.kernel().operands(1));
 }
 
-/// Sums of squares that name no op (NormRules.h).
-bool isPartOfNorm(const proto::Command &command) {
-  return command.has_kernel() && command.reference_size() == 0 && command.kernel().operands_size() >= 2 &&
-         command.kernel().kernel() == kernels::kernel<"block_sum_squares">.name;
-}
-
 Contents resultOf(RankMemory &memory, const std::vector<Effect> &effects, size_t effect,
                   const std::vector<Contents> &read, const Meaning::Result &result, size_t index) {
   const proto::Operand &target = *effects[effect].operand;
@@ -250,7 +244,7 @@ Contents resultOf(RankMemory &memory, const std::vector<Effect> &effects, size_t
     return read[0];
   if (result.value == Values::other && converts(command))
     return converted(memory, command.kernel(), read[0]);
-  if (isPartOfNorm(command))
+  if (Meaning::isPartOfNorm(command))
     return sumsOfSquares(memory, read[0], index);
   const proto::Buffer &buffer = memory.bufferOf(target);
   if (command.has_kernel() && !takesMicrobatch(memory.plan(), command) && // a sum of losses is a value wherever it lies
