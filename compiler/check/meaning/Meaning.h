@@ -47,6 +47,8 @@ public:
   static bool isCopy(const proto::KernelCommand &kernel);
   static bool isConversion(const proto::KernelCommand &kernel);
   static bool isAddition(const proto::KernelCommand &kernel);
+  /// Whether a kernel makes terms of its result of terms of its operands: it adds, subtracts or moves elements alone.
+  static bool isLinear(const proto::KernelCommand &kernel);
   /// Whether a kernel sums squares of what a rank has of a gradient, which NormRules.h follows byte by byte.
   static bool isPartOfNorm(const proto::Command &command);
   /// By operand; `held` says what each of them held, unknown for those that are only written. Throws Mismatch.

@@ -313,17 +313,17 @@ std::optional<uint32_t> Meaning::splitAxis(const proto::KernelCommand &kernel, s
   return axis;
 }
 
-/// Terms of sums can be copied and added; anything else is of the sums.
+/// Terms of sums can be moved, added and subtracted, others only copied; anything else is of the sums.
 std::vector<Meaning::Result> Meaning::resultsOfTerms(const proto::Command &command, std::span<const uint32_t> held,
                                                      const Spread &spread) {
   const proto::KernelCommand &kernel = command.kernel();
-  const bool isSum = isAddition(kernel) && spread.partial == proto::AxisPlacement::SUM;
+  const bool mayTake = isCopy(kernel) || (isLinear(kernel) && spread.partial == proto::AxisPlacement::SUM);
   std::vector<uint32_t> whole;
   for (size_t i = 0; i < held.size(); ++i) {
     const Values::Placed *placed = values_.placedIn(held[i]);
     const bool isTerm = placed && placed->spread == spread;
     const bool isRead = kernel.operands(int(i)).access() != proto::Operand::WRITE;
-    if (isRead && ((!isTerm && held[i] != values_.zero()) || (!isSum && !isCopy(kernel) && !isExchange(command))))
+    if (isRead && (!mayTake || (!isTerm && held[i] != values_.zero())))
       throw Mismatch{"operand " + std::to_string(i) + " holds " + values_.name(held[i]) + ", and kernel " +
                      kernel.kernel() + " takes no terms of a sum that no collective has added up"};
     whole.push_back(isTerm ? placed->whole : held[i]);
