@@ -303,9 +303,9 @@ private:
 /// The last axis along which an operand's value is spread, or the call itself.
 std::optional<uint32_t> Meaning::splitAxis(const proto::KernelCommand &kernel, std::span<const uint32_t> held) const {
   std::optional<uint32_t> axis;
-  const plan::AxisSet batch = plan::batchAxes(plan_);
-  for (uint32_t a = 0; a < uint32_t(plan_.world().axes_size()); ++a)
-    if (!batch.contains(a) && stepsAlong(plan_, kernel, a))
+  const proto::Attribute *first = attributeOf(kernel, "first");
+  for (uint32_t a = 0; first && a < uint32_t(plan_.world().axes_size()); ++a)
+    if (stepsAlong(plan_, kernel, a) && !plan::batchAxes(plan_).contains(a))
       axis = a;
   for (const uint32_t value : held)
     if (const Values::Placed *placed = values_.placedIn(value))
