@@ -137,7 +137,7 @@ uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const pr
     const bool isAll = command.reference_size() == 1 && command.collective().parts_size() == 1 && !isBetweenMembers;
     if (op.op() != "train.accumulate" || op.operands_size() == 0)
       continue;
-    const uint32_t added = values.of(op.operands(0)); // may be a conversion itself
+    const uint32_t added = values.placedAs(op.variables(0), values.of(op.operands(0))); // may be a conversion itself
     if (!isAll && added != value && !memory.context.meaning.isPartOf(exact, added))
       continue;
     const uint32_t before = part.accumulate() ? memory.valueIn(part.target(), instance.microbatch) : values.zero();
@@ -240,6 +240,19 @@ Contents scattered(const RankMemory &memory, Contents sum, const proto::Collecti
   return memory.shared(sum.segments, bytes, axes);
 }
 
+/// What ranks that share a micro-batch bring together is its own, also among sums of gradients.
+Contents ofMicrobatch(const RankMemory &memory, const proto::Operand &target, plan::AxisSet axes, Contents contents,
+                      size_t index) {
+  const plan::AxisSet batch = plan::batchAxes(memory.plan());
+  const Values &values = memory.values();
+  if (!holdsSums(memory.bufferOf(target)) || axes.empty() || axes - batch != axes)
+    return contents;
+  for (OperandSegment &segment : contents.segments)
+    if (segment.contributions.empty() && segment.value > Values::other && values.type(segment.value).elements)
+      segment.contributions = {{memory.instance(index).microbatch, {}, segment.value}};
+  return contents;
+}
+
 } // namespace
 
 Contents resultOfCollective(RankMemory &memory, const proto::Operand &target, size_t index) {
@@ -252,7 +265,10 @@ Contents resultOfCollective(RankMemory &memory, const proto::Operand &target, si
   case proto::CollectiveCommand::ALL_GATHER:
     if (auto all = gatheredFromRoles(memory, number, index))
       return *std::move(all);
-    return gathered(memory, part, collective.communicator(), memory.contentsOf(part.source(), instance.microbatch));
+    return ofMicrobatch(
+        memory, target, axes,
+        gathered(memory, part, collective.communicator(), memory.contentsOf(part.source(), instance.microbatch)),
+        index);
   case proto::CollectiveCommand::BROADCAST: {
     Contents first = memory.contentsOf(part.source(), instance.microbatch);
     takeFirst(memory, first, collective.communicator());
@@ -270,6 +286,7 @@ Contents resultOfCollective(RankMemory &memory, const proto::Operand &target, si
   sumOverRanks(memory, sum.segments, part, index);
   if (collective.kind() == proto::CollectiveCommand::REDUCE_SCATTER)
     sum = scattered(memory, std::move(sum), part, collective.communicator());
+  sum = ofMicrobatch(memory, target, axes, std::move(sum), index);
   if (!part.accumulate())
     return sum;
   Contents before = memory.contentsOf(target, instance.microbatch);

@@ -227,6 +227,15 @@ bool copiesBytes(const proto::Command &command) {
          byteCount(command.kernel().operands(0)) == byteCount(command.kernel().operands(1));
 }
 
+/// Whether a kernel has made a value of its micro-batch: such may lie among sums of gradients.
+bool isOfMicrobatch(const RankMemory &memory, const proto::Command &command, const Meaning::Result &result) {
+  return command.reference_size() > 0 && result.value > Values::other &&
+         std::ranges::all_of(command.reference(), [&](uint32_t number) {
+           const proto::ReferenceOp &op = memory.plan().reference().ops(int(number));
+           return op.function() == "microbatch" && op.results_size() > 0;
+         });
+}
+
 Contents resultOf(RankMemory &memory, const std::vector<Effect> &effects, size_t effect,
                   const std::vector<Contents> &read, const Meaning::Result &result, size_t index) {
   const proto::Operand &target = *effects[effect].operand;
@@ -237,8 +246,8 @@ Contents resultOf(RankMemory &memory, const std::vector<Effect> &effects, size_t
     return read[0];
   if (isOptimizer(command))
     return updated(memory, read[effect]);
-  if (const auto sums =
-          result.added == Values::unknown && command.has_kernel() ? copyOrSumOfSums(memory, read, index) : std::nullopt)
+  const bool maySum = command.has_kernel() && result.added == Values::unknown && !isOfMicrobatch(memory, command, result);
+  if (const auto sums = maySum ? copyOrSumOfSums(memory, read, index) : std::nullopt)
     return *sums;
   if (result.value == Values::other && copiesBytes(command)) // parts of several values
     return read[0];
