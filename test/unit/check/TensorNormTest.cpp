@@ -183,6 +183,17 @@ const Defect defects[] = {
 TEST(TensorNorm, ProvesTheRightPlan) { EXPECT_EQ(NormPlan().verdict(), "proven"); }
 TEST(TensorNorm, ProvesSlicesOfParts) { EXPECT_EQ(SharedNormPlan().verdict(), "proven"); }
 
+/// One collective may sum gradients of several parameters.
+TEST(TensorNorm, ProvesGradientsThatAreSummedTogether) {
+  NormPlan plan;
+  const proto::Command v = plan.commandNamed("accumulate v");
+  proto::Command &both = plan.commandNamed("accumulate w");
+  *both.mutable_collective()->add_parts() = v.collective().parts(0);
+  both.add_reference(v.reference(0));
+  plan.drop("accumulate v");
+  EXPECT_EQ(plan.verdict(), "proven");
+}
+
 TEST(TensorNorm, RefusesDefects) {
   for (const Defect &defect : defects) {
     NormPlan plan;
