@@ -246,7 +246,8 @@ Contents resultOf(RankMemory &memory, const std::vector<Effect> &effects, size_t
     return read[0];
   if (isOptimizer(command))
     return updated(memory, read[effect]);
-  const bool maySum = command.has_kernel() && result.added == Values::unknown && !isOfMicrobatch(memory, command, result);
+  const bool maySum =
+      command.has_kernel() && result.added == Values::unknown && !isOfMicrobatch(memory, command, result);
   if (const auto sums = maySum ? copyOrSumOfSums(memory, read, index) : std::nullopt)
     return *sums;
   if (result.value == Values::other && copiesBytes(command)) // parts of several values

@@ -302,7 +302,8 @@ private:
   }
 };
 
-/// What is added in place of a value that ranks have brought together is a value of the micro-batch, no sum of gradients.
+/// What is added in place of a value that ranks have brought together is a value of the micro-batch, no sum of
+/// gradients.
 TEST(Axes, ProvesSumsOfValuesAmongGradients) { EXPECT_EQ(AddedPlan().verdict(), "proven"); }
 
 class Defects : public testing::TestWithParam<Defect> {};
