@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/check/GradientRules.h"
 #include "compiler/check/MeaningRules.h"
+#include "compiler/check/RankParts.h"
 #include "compiler/check/WrittenValues.h"
 #include "runtime/plan/world/Mesh.h"
 
@@ -18,60 +19,6 @@
 namespace ds::check {
 
 namespace {
-
-/// The one axis of the mesh along which the ranks of a communicator differ; nothing where there are several, or none.
-std::optional<uint32_t> onlyAxisOf(const proto::Plan &plan, uint32_t communicator) {
-  std::optional<uint32_t> only;
-  for (const uint32_t axis : plan.communicators(int(communicator)).axes())
-    if (plan::axesOf(plan, communicator).contains(axis)) {
-      if (only)
-        return std::nullopt;
-      only = axis;
-    }
-  return only;
-}
-
-/// The n-th of n parts along an axis, which lie side by side when they are gathered.
-Spread sliceOf(const Values &values, uint32_t value, uint32_t axis, uint64_t parts) {
-  return {axis, {}, Cut::inParts(1, parts, values.type(value).elements.value_or(0) / parts)};
-}
-
-/// Whether segments are all of one value, and of the same contributions.
-bool isAll(const Values &values, const std::vector<OperandSegment> &segments) {
-  const uint32_t value = segments.front().value;
-  const ValueType &type = values.type(value);
-  if (value <= Values::other || !type.elements ||
-      segments.back().valueByte + segments.back().end - segments.back().begin !=
-          *type.elements * elementBytes(type.dtype))
-    return false;
-  return std::ranges::all_of(segments, [&](const OperandSegment &one) {
-    return one.value == value && one.valueByte == one.begin && one.contributions == segments.front().contributions;
-  });
-}
-
-/// The same where `of` makes another value of its own, and of what each micro-batch has added.
-Known mapped(const OperandSegment &segment, auto &&of) {
-  Known known{segment.contributions, of(segment.value)};
-  for (Contribution &one : known.contributions)
-    one.value = of(one.value);
-  std::ranges::sort(known.contributions);
-  return known;
-}
-
-/// What parts along the axis of a communicator are side by side, if `own` is this rank's; of other values where they
-/// are not its ranks' in their order.
-Known joinedParts(const RankMemory &memory, uint32_t communicator, const std::vector<OperandSegment> &own) {
-  const std::optional<uint32_t> axis = onlyAxisOf(memory.plan(), communicator);
-  const Values &values = memory.values();
-  const uint64_t parts = plan::Group(memory.plan(), communicator).size();
-  if (own.empty() || !axis || !isAll(values, own))
-    return {.value = Values::other};
-  return mapped(own.front(), [&](uint32_t value) {
-    const Values::Placed *placed = values.placedIn(value);
-    const bool isPart = placed && placed->spread == sliceOf(values, placed->whole, *axis, parts);
-    return isPart ? placed->whole : uint32_t(Values::other);
-  });
-}
 
 /// The part of a collective whose target this is.
 int partOf(const proto::CollectiveCommand &collective, const proto::Operand &target) {
@@ -107,7 +54,7 @@ Contents gathered(const RankMemory &memory, const proto::CollectivePart &part, u
   };
   if (own.along == axes && std::ranges::none_of(own.segments, differs))
     return {std::move(own.segments)}; // of one role, which has all ranks
-  return own.along.empty() ? Contents{{{0, bytes, joinedParts(memory, communicator, own.segments)}}} : nothing(bytes);
+  return own.along.empty() ? Contents{{{0, bytes, sideBySide(memory, axes, own.segments)}}} : nothing(bytes);
 }
 
 /// What a role brings to a collective. When the first role goes on, all have come, and nobody has written over their
@@ -190,7 +137,7 @@ uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const pr
     const bool isAll = command.reference_size() == 1 && command.collective().parts_size() == 1 && !isBetweenMembers;
     if (op.op() != "train.accumulate" || op.operands_size() == 0)
       continue;
-    const uint32_t added = values.of(op.operands(0)); // may be a conversion itself
+    const uint32_t added = values.placedAs(op.variables(0), values.of(op.operands(0))); // may be a conversion itself
     if (!isAll && added != value && !memory.context.meaning.isPartOf(exact, added))
       continue;
     const uint32_t before = part.accumulate() ? memory.valueIn(part.target(), instance.microbatch) : values.zero();
@@ -288,19 +235,22 @@ Contents scattered(const RankMemory &memory, Contents sum, const proto::Collecti
     return sum;
   if (!sum.along.empty())
     return nothing(bytes);
-  const std::optional<uint32_t> axis = onlyAxisOf(memory.plan(), communicator);
-  if (!axis || plan::batchAxes(memory.plan()).contains(*axis))
-    return memory.shared(sum.segments, bytes, axes);
-  Values &values = memory.values();
-  const uint32_t value = sum.segments[0].value;
-  if (value == values.zero())
-    return {{{0, bytes, {.value = value}}}};
-  if (!isAll(values, sum.segments))
-    return nothing(bytes);
-  const uint64_t parts = plan::Group(memory.plan(), communicator).size();
-  return {{{0, bytes, mapped(sum.segments[0], [&](uint32_t one) {
-              return values.placed(one, sliceOf(values, one, *axis, parts));
-            })}}};
+  if (const std::optional<Contents> part = partOfEach(memory, axes, sum.segments, bytes))
+    return *part;
+  return memory.shared(sum.segments, bytes, axes);
+}
+
+/// What ranks that share a micro-batch bring together is its own, also among sums of gradients.
+Contents ofMicrobatch(const RankMemory &memory, const proto::Operand &target, plan::AxisSet axes, Contents contents,
+                      size_t index) {
+  const plan::AxisSet batch = plan::batchAxes(memory.plan());
+  const Values &values = memory.values();
+  if (!holdsSums(memory.bufferOf(target)) || axes.empty() || axes - batch != axes)
+    return contents;
+  for (OperandSegment &segment : contents.segments)
+    if (segment.contributions.empty() && segment.value > Values::other && values.type(segment.value).elements)
+      segment.contributions = {{memory.instance(index).microbatch, {}, segment.value}};
+  return contents;
 }
 
 } // namespace
@@ -315,7 +265,10 @@ Contents resultOfCollective(RankMemory &memory, const proto::Operand &target, si
   case proto::CollectiveCommand::ALL_GATHER:
     if (auto all = gatheredFromRoles(memory, number, index))
       return *std::move(all);
-    return gathered(memory, part, collective.communicator(), memory.contentsOf(part.source(), instance.microbatch));
+    return ofMicrobatch(
+        memory, target, axes,
+        gathered(memory, part, collective.communicator(), memory.contentsOf(part.source(), instance.microbatch)),
+        index);
   case proto::CollectiveCommand::BROADCAST: {
     Contents first = memory.contentsOf(part.source(), instance.microbatch);
     takeFirst(memory, first, collective.communicator());
@@ -333,6 +286,7 @@ Contents resultOfCollective(RankMemory &memory, const proto::Operand &target, si
   sumOverRanks(memory, sum.segments, part, index);
   if (collective.kind() == proto::CollectiveCommand::REDUCE_SCATTER)
     sum = scattered(memory, std::move(sum), part, collective.communicator());
+  sum = ofMicrobatch(memory, target, axes, std::move(sum), index);
   if (!part.accumulate())
     return sum;
   Contents before = memory.contentsOf(target, instance.microbatch);

@@ -77,7 +77,7 @@ void requireCommand(RankMemory &memory, const std::vector<Contents> &read, std::
   if (command.has_kernel() && command.kernel().kernel() == kernels::kernel<"block_sum_squares">.name)
     requireSummed(memory, read[0], index);
   if (command.has_kernel() && command.kernel().kernel() == kernels::kernel<"global_norm">.name)
-    requireNorm(memory, command, held, instance.microbatch);
+    requireNorm(memory, held, index);
   if (command.has_collective())
     requireSum(memory, instance, held);
   if (command.has_collective() && sums(command.collective()))

@@ -79,6 +79,14 @@ void requireEachPartOnce(const RankMemory &memory, const proto::KernelCommand &k
       throw Mismatch{"it counts a part of the gradients twice"};
 }
 
+/// Squares of parts are added up in another order than those of the whole.
+void requireAnyOrder(const RankMemory &memory, size_t index) {
+  if (memory.plan().numerics() == "bit-equal")
+    memory.refuse("numerics", index,
+                  "adds up squares of parts that ranks have, in another order than one rank's norm, and the plan says "
+                  "bit-equal");
+}
+
 } // namespace
 
 Contents sumsOfSquares(const RankMemory &memory, const Contents &gradient, size_t index) {
@@ -112,10 +120,10 @@ Contents sumsOfSquares(const RankMemory &memory, const Contents &gradient, size_
   return {std::move(sums), gradient.along};
 }
 
-void requireNorm(RankMemory &memory, const proto::Command &command, std::span<const uint32_t> held,
-                 uint64_t microbatch) {
+void requireNorm(RankMemory &memory, std::span<const uint32_t> held, size_t index) {
+  const proto::Command &command = *memory.instance(index).command;
   const proto::KernelCommand &kernel = command.kernel();
-  requireEachPartOnce(memory, kernel, microbatch);
+  requireEachPartOnce(memory, kernel, memory.instance(index).microbatch);
   if (command.reference_size() != 1)
     return;
   Values &values = memory.values();
@@ -123,7 +131,12 @@ void requireNorm(RankMemory &memory, const proto::Command &command, std::span<co
   const proto::Attribute *blocks = attributeOf(kernel, "blocks");
   for (int i = 0; i < op.operands_size() && i < kernel.operands_size(); ++i) {
     uint32_t expected = values.of(op.operands(i));
-    if (const auto squared = values.squaredBy(expected); squared && blocks && i < blocks->integers().values_size())
+    const auto squared = values.squaredBy(expected);
+    if (squared && values.squaresOfAll(held[size_t(i)]) == squared->value) {
+      requireAnyOrder(memory, index);
+      continue;
+    }
+    if (squared && blocks && i < blocks->integers().values_size())
       expected = values.squares(squared->value, blocks->integers().values(i), squared->elements);
     if (held[size_t(i)] <= Values::other)
       throw Mismatch{"operand " + std::to_string(i) + " is not " + values.name(expected) +

@@ -1,6 +1,7 @@
 //===- RankMemory.cpp - what the arenas of a role's ranks hold in a run ---===//
 #include "compiler/check/RankMemory.h"
 
+#include "compiler/check/RankParts.h"
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Layout.h"
 #include "runtime/plan/run/ProgramLives.h"
@@ -86,6 +87,10 @@ const Coordinates &RankMemory::coordinates(plan::AxisSet axes) const {
             plan::axisCoordinate(plan().world(), axis, rank))
           found.along.add(axis);
   return found;
+}
+
+bool RankMemory::isEveryRank(plan::AxisSet axes) const {
+  return coordinates(axes).count == plan::Group(plan().world(), axes).size();
 }
 
 /// Of what all ranks have side by side, `bytes` each: what some of them have. Neighbours' is cut out at once.
@@ -218,6 +223,9 @@ uint32_t RankMemory::valueIn(const proto::Operand &operand, const Contents &cont
   const std::vector<OperandSegment> &segments = contents.segments;
   if (std::ranges::all_of(segments, [](const OperandSegment &one) { return one.value == Values::unknown; }))
     return Values::unknown;
+  if (const plan::AxisSet along = contents.along; !along.empty() && isEveryRank(along))
+    if (const std::optional<Contents> part = partOfEach(*this, along, segments, byteCount(operand)))
+      return part->segments[0].value;
   for (const OperandSegment &one : segments)
     if (one.value != segments[0].value || (one.valueByte != one.begin && !isNumber(one)))
       return Values::other;
@@ -230,6 +238,17 @@ uint32_t RankMemory::valueIn(const proto::Operand &operand, const Contents &cont
   return isStored ? values().variable(buffer.variable()) : value;
 }
 
+/// What ranks have together that each have this.
+Contents RankMemory::besideEachOther(const std::vector<OperandSegment> &segments, uint64_t bytes,
+                                     plan::AxisSet along) const {
+  Known all = sideBySide(*this, along, segments);
+  if (all.value <= Values::other || !isEveryRank(along))
+    return joined(segments, bytes, along);
+  for (const OperandSegment &one : segments)
+    all.varies = all.varies | one.varies;
+  return {{{0, bytes * coordinates(along).count, all}}, along};
+}
+
 void RankMemory::put(const Range &range, const Segment &written, const Contents &contents) {
   ShadowMemory &shadow = shadows_[range.arena];
   const uint64_t bytes = range.end - range.begin;
@@ -238,7 +257,7 @@ void RankMemory::put(const Range &range, const Segment &written, const Contents 
     return segment;
   };
   if (range.ranks > 1) {
-    Contents own = contents.along.empty() ? joined(contents.segments, bytes, range.slices.along) : contents;
+    Contents own = contents.along.empty() ? besideEachOther(contents.segments, bytes, range.slices.along) : contents;
     if (own.along != range.slices.along)
       own.segments = {{0, bytes * range.ranks, {.value = Values::other}}};
     for (const Stretch &stretch : stretchesOf(range))

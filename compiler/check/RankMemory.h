@@ -144,6 +144,8 @@ public:
   }
   /// Refuses ("coverage") a role of which some ranks have other coordinates than others.
   const Coordinates &coordinates(plan::AxisSet axes) const;
+  /// Whether the role has all ranks that differ along these axes.
+  bool isEveryRank(plan::AxisSet axes) const;
   /// Of what all ranks along some axes have side by side, `bytes` each: what the role's have.
   Contents shared(const std::vector<OperandSegment> &whole, uint64_t bytes, plan::AxisSet axes) const;
   /// What a PLAN buffer holds of variables, in bytes of what the role's ranks have of it side by side.
@@ -162,6 +164,7 @@ public:
   const std::string &queueName(uint32_t queue) const { return role().queues(int(queue)).name(); }
 
 private:
+  Contents besideEachOther(const std::vector<OperandSegment> &segments, uint64_t bytes, plan::AxisSet along) const;
   void setInitial(uint32_t buffer);
 
   std::vector<ShadowMemory> shadows_;                        // by arena

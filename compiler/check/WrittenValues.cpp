@@ -227,10 +227,13 @@ bool copiesBytes(const proto::Command &command) {
          byteCount(command.kernel().operands(0)) == byteCount(command.kernel().operands(1));
 }
 
-/// Sums of squares that name no op (NormRules.h).
-bool isPartOfNorm(const proto::Command &command) {
-  return command.has_kernel() && command.reference_size() == 0 && command.kernel().operands_size() >= 2 &&
-         command.kernel().kernel() == kernels::kernel<"block_sum_squares">.name;
+/// Whether a kernel has made a value of its micro-batch: such may lie among sums of gradients.
+bool isOfMicrobatch(const RankMemory &memory, const proto::Command &command, const Meaning::Result &result) {
+  return command.reference_size() > 0 && result.value > Values::other &&
+         std::ranges::all_of(command.reference(), [&](uint32_t number) {
+           const proto::ReferenceOp &op = memory.plan().reference().ops(int(number));
+           return op.function() == "microbatch" && op.results_size() > 0;
+         });
 }
 
 Contents resultOf(RankMemory &memory, const std::vector<Effect> &effects, size_t effect,
@@ -243,14 +246,15 @@ Contents resultOf(RankMemory &memory, const std::vector<Effect> &effects, size_t
     return read[0];
   if (isOptimizer(command))
     return updated(memory, read[effect]);
-  if (const auto sums =
-          result.added == Values::unknown && command.has_kernel() ? copyOrSumOfSums(memory, read, index) : std::nullopt)
+  const bool maySum =
+      command.has_kernel() && result.added == Values::unknown && !isOfMicrobatch(memory, command, result);
+  if (const auto sums = maySum ? copyOrSumOfSums(memory, read, index) : std::nullopt)
     return *sums;
   if (result.value == Values::other && copiesBytes(command)) // parts of several values
     return read[0];
   if (result.value == Values::other && converts(command))
     return converted(memory, command.kernel(), read[0]);
-  if (isPartOfNorm(command))
+  if (Meaning::isPartOfNorm(command))
     return sumsOfSquares(memory, read[0], index);
   const proto::Buffer &buffer = memory.bufferOf(target);
   if (command.has_kernel() && !takesMicrobatch(memory.plan(), command) && // a sum of losses is a value wherever it lies

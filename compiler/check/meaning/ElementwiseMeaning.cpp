@@ -44,6 +44,17 @@ bool Meaning::isConversion(const proto::KernelCommand &kernel) { return isOnly(k
 
 bool Meaning::isAddition(const proto::KernelCommand &kernel) { return isOnly(kernel, ElementwiseOp::Add); }
 
+bool Meaning::isLinear(const proto::KernelCommand &kernel) {
+  const proto::Attribute *program = attributeOf(kernel, "program");
+  if (kernel.kernel() != kernels::kernel<"elementwise">.name || !program)
+    return kernel.kernel() == kernels::kernel<"transpose">.name;
+  constexpr ElementwiseOp linear[] = {ElementwiseOp::Copy, ElementwiseOp::Add, ElementwiseOp::Sub, ElementwiseOp::Neg};
+  for (int i = 0; i < program->integers().values_size(); i += kernels::elementwiseInstructionWidth)
+    if (std::ranges::count(linear, ElementwiseOp(program->integers().values(i))) == 0)
+      return false;
+  return true;
+}
+
 /// Runs the little program on values instead of numbers.
 std::vector<Meaning::Result> Meaning::runProgram(const proto::Command &command, std::span<const uint32_t> held) {
   const proto::KernelCommand &kernel = command.kernel();

@@ -36,6 +36,11 @@ Meaning::Meaning(const proto::Plan &plan, bool closed) : plan_(plan), closed_(cl
   }
 }
 
+bool Meaning::isPartOfNorm(const proto::Command &command) {
+  return command.has_kernel() && command.reference_size() == 0 && command.kernel().operands_size() >= 2 &&
+         command.kernel().kernel() == kernels::kernel<"block_sum_squares">.name;
+}
+
 void Meaning::requireOp(const proto::KernelCommand &kernel, const proto::ReferenceOp &op,
                         std::span<const uint32_t> held) const {
   if (!runs(kernel, op))
@@ -66,15 +71,15 @@ void Meaning::requireNamed(const proto::Command &command, std::span<const uint32
 }
 
 std::vector<Meaning::Result> Meaning::resultsOf(const proto::Command &command, std::span<const uint32_t> held) {
-  if (isOptimizer(command))
-    return std::vector<Result>(held.size()); // verified by parameter (requireUpdate)
+  if (isOptimizer(command) || isPartOfNorm(command))
+    return std::vector<Result>(held.size()); // verified by parameter (requireUpdate), or byte by byte
   std::string key = std::to_string(held.size()) + " ";
   key.append(reinterpret_cast<const char *>(held.data()), held.size_bytes());
   command.AppendToString(&key);
   if (const auto found = results_.find(key); found != results_.end())
     return found->second;
   try {
-    const std::optional<uint32_t> axis = splitAxis(held);
+    const std::optional<uint32_t> axis = splitAxis(command.kernel(), held);
     return results_.emplace(std::move(key), axis ? resultsOfParts(command, held, *axis) : resultsOfWhole(command, held))
         .first->second;
   } catch (const Error &error) { // a call that its kernel does not take
@@ -92,9 +97,12 @@ std::vector<Meaning::Result> Meaning::resultsOfWhole(const proto::Command &comma
     results[0].value = values_.incremented(held[0]);
     return results;
   }
-  const bool isPartOfNorm = name == kernels::kernel<"block_sum_squares">.name && command.reference_size() == 0;
-  if (isPartOfNorm || (command.reference_size() == 0 && !closed_))
-    return results; // verified byte by byte (NormRules.h), or not at all
+  if (const std::optional<uint32_t> value = moved(command, held)) {
+    results[1].value = *value;
+    return results;
+  }
+  if (command.reference_size() == 0 && !closed_)
+    return results;
   if (command.reference_size() == 0)
     throw Mismatch{"kernel " + kernel.kernel() + " names no reference op, so nothing says what it should compute"};
   if (const kernels::Expansion *expansion = kernels::expansionOf(plan::invocationOf(kernel)))

@@ -22,7 +22,8 @@ namespace ds::check {
 /// kernel, its attributes, types and shapes, and that each operand holds the value that the op has there. A fused
 /// kernel is the ops that its row says (FusedMeaning.cpp). A kernel that names none is refused, unless its numbers are
 /// followed by a rule of their own: elementwise programs (ElementwiseMeaning.cpp), updates (requireUpdate), sums of
-/// squares of slices (NormRules.h). What ranks hold parts of is as if they held the whole (SplitMeaning.cpp).
+/// squares of slices (NormRules.h), and what lays out parts (MovedMeaning.cpp). What ranks hold parts of is as if they
+/// held the whole (SplitMeaning.cpp).
 class Meaning {
 public:
   /// If not `closed`, kernels that no rule speaks of pass (Check.h).
@@ -46,6 +47,10 @@ public:
   static bool isCopy(const proto::KernelCommand &kernel);
   static bool isConversion(const proto::KernelCommand &kernel);
   static bool isAddition(const proto::KernelCommand &kernel);
+  /// Whether a kernel makes terms of its result of terms of its operands: it adds, subtracts or moves elements alone.
+  static bool isLinear(const proto::KernelCommand &kernel);
+  /// Whether a kernel sums squares of what a rank has of a gradient, which NormRules.h follows byte by byte.
+  static bool isPartOfNorm(const proto::Command &command);
   /// By operand; `held` says what each of them held, unknown for those that are only written. Throws Mismatch.
   std::vector<Result> resultsOf(const proto::Command &command, std::span<const uint32_t> held);
 
@@ -76,10 +81,12 @@ private:
                    const std::string &title) const;
   Update updateOf(const proto::Command &command, uint32_t parameter, const proto::ReferenceOp &op,
                   std::span<const uint32_t> held, bool mayTakeOne);
-  std::optional<uint32_t> splitAxis(std::span<const uint32_t> held) const;
+  std::optional<uint32_t> splitAxis(const proto::KernelCommand &kernel, std::span<const uint32_t> held) const;
   std::vector<Result> resultsOfParts(const proto::Command &command, std::span<const uint32_t> held, uint32_t axis);
   std::vector<Result> resultsOfTerms(const proto::Command &command, std::span<const uint32_t> held,
                                      const Spread &spread);
+  static bool isExchange(const proto::Command &command);
+  std::optional<uint32_t> moved(const proto::Command &command, std::span<const uint32_t> held);
   std::vector<Result> resultsOfWhole(const proto::Command &command, std::span<const uint32_t> held);
   std::vector<Result> fused(const proto::Command &command, const kernels::Expansion &expansion,
                             std::span<const uint32_t> held);

@@ -7,15 +7,18 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/check/meaning/Meaning.h"
 
+#include "compiler/check/meaning/PartPlace.h"
+#include "compiler/check/meaning/ReferenceOps.h"
 #include "kernels/Factors.h"
+#include "kernels/KernelRows.h"
 #include "runtime/plan/run/Invocations.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace ds::check {
@@ -38,27 +41,51 @@ public:
         op_(command.reference_size() > 0 ? &plan.reference().ops(int(command.reference(0))) : nullptr),
         map_(kernels::factorsOf(plan::invocationOf(kernel_))) {}
 
-  /// An operand is cut: so are all that have the same factor.
+  /// An operand is cut.
   void add(int index, const Cut &cut, const std::string &name) {
-    parts_.insert(size_t(index));
-    const std::optional<Along> along = find(index, cut);
-    if (!along)
+    Held &held = held_.emplace_back(Held{index, name, find(index, cut)});
+    if (held.places.empty())
       throw Mismatch{"operand " + std::to_string(index) + " holds " + name +
                      ", which is a part of none of its dimensions"};
-    const kernels::Factor &factor = map_.factors[along->factor];
-    if (!kernels::isSplit(factor.kind))
-      throw Mismatch{"operand " + std::to_string(index) + " holds " + name + ", but kernel " + kernel_.kernel() +
-                     " needs all along its dimension " + std::to_string(along->dimension)};
-    if (const auto [known, isNew] = cuts_.try_emplace(along->factor, along->cut); !isNew && known->second != along->cut)
-      throw Mismatch{"operand " + std::to_string(index) + " holds " + name +
-                     ", which is cut at other places than the operand that it goes with"};
+  }
+
+  /// So are all that have the same factor. Of an operand that may be cut along several, as heads that share their keys
+  /// are by groups or within one, it is that along which another is.
+  void settle() {
+    std::ranges::stable_sort(held_, {}, [](const Held &held) { return held.places.size(); });
+    for (const Held &held : held_) {
+      const auto isKnown = [&](const Along &along) {
+        const auto known = cuts_.find(along.factor);
+        return known != cuts_.end() && known->second == along.cut;
+      };
+      const auto shared = std::ranges::find_if(held.places, isKnown);
+      addAlong(held, shared == held.places.end() ? held.places.front() : *shared);
+    }
+  }
+
+  /// A kernel that says where its rank's part begins is on parts of that, though none of its operands may be.
+  void addPlaced() {
+    const proto::RankSteps *steps = stepsAlong(plan_, kernel_, axis_);
+    for (size_t factor = 0; steps && factor < map_.factors.size(); ++factor)
+      if (const int entry = entryOf(factor);
+          map_.factors[factor].isPlaced && entry < steps->values_size() && steps->values(entry) != 0)
+        cuts_.try_emplace(factor,
+                          Cut::inParts(1, plan_.world().axes(int(axis_)).size(), uint64_t(map_.factors[factor].size)));
+  }
+
+  /// Where elements move along a dimension that is cut, the result is cut there, too: where they have come to.
+  void addMoved() {
+    for (const auto &[operand, factor] : std::map(parts_))
+      if (map_.factors[factor].kind == FactorKind::Moved)
+        isSlice() ? addSlice(factor) : addConcat(dimensionOf(operand, factor));
   }
 
   /// Whether an operand has elements along what is cut in others.
   bool isCut(int index) const {
+    const auto own = parts_.find(size_t(index));
     for (size_t d = 0; size_t(index) < map_.operands.size() && d < map_.operands[size_t(index)].size(); ++d)
       for (const size_t factor : map_.operands[size_t(index)][d])
-        if (!broadcasts(index, d) && cuts_.contains(factor))
+        if (!broadcasts(index, d) && cuts_.contains(factor) && (own == parts_.end() || own->second != factor))
           return true;
     return false;
   }
@@ -76,10 +103,16 @@ public:
         for (proto::Attribute &attribute : *kernel.mutable_attributes())
           if (attribute.name() == sized)
             attribute.set_integer(attribute.integer() * parts(factor));
-      if (map_.factors[factor].isPlaced)
-        requirePlace(kernel, factor, cut);
+      if (map_.factors[factor].isPlaced && !takeOutPlace(plan_, kernel, axis_, entryOf(factor), cut))
+        throw noPlace();
     }
-    clearPlace(kernel);
+    if (stepsAlong(plan_, kernel, axis_))
+      throw noPlace();
+    clearPlace(kernel, placedSizes());
+    for (const auto &[d, first] : starts_)
+      for (proto::Attribute &attribute : *kernel.mutable_attributes())
+        if (attribute.name() == "starts")
+          attribute.mutable_integers()->set_values(int(d), int64_t(first));
     return command;
   }
 
@@ -90,7 +123,7 @@ public:
       std::optional<Spread> own;
       if (map_.has(size_t(index), factor))
         own = Spread{axis_, {}, cutOf(size_t(index), factor, cut)};
-      else if (const auto kind = map_.factors[factor].kind; kind != FactorKind::Pass)
+      else if (const auto kind = map_.factors[factor].kind; kind != FactorKind::Pass && kind != FactorKind::Moved)
         own = Spread{axis_, reductionOf(kind, cut), {}};
       if (spread && own && *spread != *own)
         throw Mismatch{"operand " + std::to_string(index) + " would be cut twice along axis " + axisName()};
@@ -100,10 +133,72 @@ public:
   }
 
 private:
+  /// An operand that holds a part, and what it may be cut along.
+  struct Held {
+    int index;
+    std::string name;
+    std::vector<Along> places;
+  };
+
   /// Of what only local sizes are known: a dimension of 1 of an operand that is no part.
   bool broadcasts(int index, size_t d) const {
     return shape(index)[d] == 1 && !parts_.contains(size_t(index)) && !isWritten(index);
   }
+  Mismatch noPlace() const {
+    return {"kernel " + kernel_.kernel() + " goes by where elements lie, and its attributes do not say where the " +
+            "part of a rank along axis " + axisName() + " begins"};
+  }
+
+  void addAlong(const Held &held, const Along &along) {
+    const std::string holds = "operand " + std::to_string(held.index) + " holds " + held.name;
+    parts_[size_t(held.index)] = along.factor;
+    const FactorKind kind = map_.factors[along.factor].kind;
+    if (!kernels::isSplit(kind) && (kind != FactorKind::Moved || !(isSlice() || isConcat())))
+      throw Mismatch{holds + ", but kernel " + kernel_.kernel() + " needs all along its dimension " +
+                     std::to_string(along.dimension)};
+    if (const auto [known, isNew] = cuts_.try_emplace(along.factor, along.cut); !isNew && known->second != along.cut)
+      throw Mismatch{holds + ", which is cut at other places than the operand that it goes with"};
+  }
+
+  bool isSlice() const { return kernel_.kernel() == kernels::kernel<"slice">.name; }
+  bool isConcat() const { return kernel_.kernel() == kernels::kernel<"concat">.name; }
+
+  size_t dimensionOf(size_t operand, size_t factor) const {
+    size_t d = 0;
+    while (std::ranges::count(map_.operands[operand][d], factor) == 0)
+      ++d;
+    return d;
+  }
+
+  /// Of y = x[starts + i * steps].
+  void addSlice(size_t factor) {
+    const size_t d = dimensionOf(0, factor);
+    const uint64_t first = uint64_t(attributeOf(kernel_, "starts")->integers().values(int(d))),
+                   size = uint64_t(shape(1)[d]);
+    const bool isDense = attributeOf(kernel_, "steps")->integers().values(int(d)) == 1;
+    const std::optional<Cut::Slice> slice = isDense ? cuts_.at(factor).slice(first, size) : std::nullopt;
+    if (!slice)
+      throw Mismatch{"elements " + std::to_string(first) + " to " + std::to_string(first + size - 1) +
+                     " of dimension " + std::to_string(d) + " of what each rank along axis " + axisName() +
+                     " has are no part of any slice of the whole"};
+    starts_[d] = slice->first;
+    cuts_.try_emplace(map_.operands[1][d][0], slice->cut);
+  }
+
+  /// Of the inputs side by side along dimension `d`.
+  void addConcat(size_t d) {
+    const size_t inputs = map_.operands.size() - 1;
+    std::vector<Cut> cuts;
+    for (size_t i = 0; i < inputs; ++i)
+      if (const auto cut = cuts_.find(map_.operands[i][d][0]); cut != cuts_.end())
+        cuts.push_back(cut->second);
+    const std::optional<Cut> all = cuts.size() == inputs ? Cut::concat(cuts) : std::nullopt;
+    if (!all)
+      throw Mismatch{"not all inputs of kernel concat are cut for the ranks along axis " + axisName() +
+                     " along dimension " + std::to_string(d)};
+    cuts_.try_emplace(map_.operands[inputs][d][0], *all);
+  }
+
   bool isWritten(int index) const { return kernel_.operands(index).access() != proto::Operand::READ; }
   std::span<const int64_t> shape(int index) const { return shapeOf(kernel_.operands(index)); }
   const std::string &axisName() const { return plan_.world().axes(int(axis_)).name(); }
@@ -125,12 +220,12 @@ private:
     }
   }
 
-  /// The dimension and factor of an operand that a cut of its value goes along. The same elements may be cut along
-  /// several, as [2, 8] in rows is [1, 16] in halves: then that which makes the shape of the reference op's operand, or
-  /// of one piece.
-  std::optional<Along> find(int index, const Cut &cut) const {
-    std::optional<Along> best;
-    std::tuple<bool, bool, uint64_t> least;
+  /// The dimensions and factors of an operand that a cut of its value may go along, the likeliest first. The same
+  /// elements may be cut along several, as [2, 8] in rows is [1, 16] in halves: then those that make the shape of the
+  /// reference op's operand, if any do, and first where there is one piece.
+  std::vector<Along> find(int index, const Cut &cut) const {
+    std::vector<Along> places;
+    bool isAnyExpected = false;
     uint64_t outer = 1, inner = elementsIn(shape(index));
     for (size_t d = 0; size_t(index) < map_.operands.size() && inner > 0 && d < shape(index).size(); ++d)
       for (const size_t factor : map_.operands[size_t(index)][d]) {
@@ -139,13 +234,17 @@ private:
         const Cut own{cut.outer / outer, cut.length, cut.inner / inner, cut.blocks, cut.repeat};
         const bool fits =
             cut.outer % outer == 0 && cut.inner % inner == 0 && own.outer * cut.kept() * own.inner == size;
-        if (const std::tuple rank(!isExpected(index, d, cut), size == 1, own.outer); fits && (!best || rank < least)) {
-          best = Along{d, factor, own.normalized()};
-          least = rank;
-        }
+        const bool expected = isExpected(index, d, cut);
+        if (fits && expected && !std::exchange(isAnyExpected, true))
+          places.clear();
+        if (fits && expected == isAnyExpected)
+          places.push_back({d, factor, own.normalized()});
         outer *= size;
       }
-    return best;
+    std::ranges::stable_sort(places, {}, [&](const Along &along) {
+      return std::tuple(map_.factors[along.factor].size == 1, along.cut.outer);
+    });
+    return places;
   }
   /// Whether an operand has the shape that the reference op says, once it is whole along dimension `d`.
   bool isExpected(int index, size_t d, const Cut &cut) const {
@@ -174,51 +273,18 @@ private:
   }
   int64_t wholeSize(size_t factor) const { return map_.factors[factor].size * parts(factor); }
 
-  static proto::Integers *integers(proto::KernelCommand &kernel, std::string_view name) {
-    for (proto::Attribute &attribute : *kernel.mutable_attributes())
-      if (attribute.name() == name && attribute.has_integers())
-        return attribute.mutable_integers();
-    return nullptr;
-  }
-
-  /// A kernel that goes by where elements lie says so: by `whole`, and by `first`, to which each rank adds its steps.
-  /// Takes out what they say of this axis.
-  void requirePlace(proto::KernelCommand &kernel, size_t factor, const Cut &cut) const {
-    proto::Integers *all = integers(kernel, "whole"), *first = integers(kernel, "first");
-    const auto placed = [](const kernels::Factor &one) { return one.isPlaced; };
-    const auto entry = int(std::count_if(map_.factors.begin(), map_.factors.begin() + int64_t(factor), placed));
-    const auto isOfAxis = [&](const proto::RankSteps &one) {
-      const proto::Communicator &along = plan_.communicators(int(one.communicator()));
-      return along.axes_size() == 1 && along.axes(0) == axis_ && entry < one.values_size();
-    };
-    if (all && first && entry < all->values_size() && entry < first->values_size() && cut.outer == 1 &&
-        cut.blocks.size() == 1 && cut.repeat == 1)
-      if (const auto steps = std::ranges::find_if(*first->mutable_rank_steps(), isOfAxis);
-          steps != first->mutable_rank_steps()->end() && all->values(entry) == int64_t(cut.length * cut.inner) &&
-          steps->values(entry) == int64_t(cut.blocks[0].stride * cut.inner) &&
-          first->values(entry) == int64_t(cut.blocks[0].offset * cut.inner)) {
-        steps->set_values(entry, 0);
-        first->set_values(entry, 0);
-        return;
-      }
-    throw Mismatch{"kernel " + kernel.kernel() + " goes by where elements lie, and its attributes do not say where " +
-                   "the part of a rank along axis " + axisName() + " begins"};
-  }
-
-  /// Of a command that is the whole one, where it begins goes without saying.
-  void clearPlace(proto::KernelCommand &kernel) const {
-    const proto::Integers *all = integers(kernel, "whole"), *first = integers(kernel, "first");
+  /// By placed factor, of the whole call.
+  std::vector<int64_t> placedSizes() const {
     std::vector<int64_t> sizes;
     for (size_t factor = 0; factor < map_.factors.size(); ++factor)
       if (map_.factors[factor].isPlaced)
         sizes.push_back(wholeSize(factor));
-    const auto isZero = [](const auto &values) { return std::ranges::count(values, 0) == values.size(); };
-    if (!all || !first || !std::ranges::equal(all->values(), sizes) || !isZero(first->values()) ||
-        !std::ranges::all_of(first->rank_steps(), [&](const auto &steps) { return isZero(steps.values()); }))
-      return;
-    auto &attributes = *kernel.mutable_attributes();
-    const auto isPlace = [](const proto::Attribute &one) { return one.name() == "whole" || one.name() == "first"; };
-    attributes.erase(std::remove_if(attributes.begin(), attributes.end(), isPlace), attributes.end());
+    return sizes;
+  }
+  /// How many placed factors there are before one.
+  int entryOf(size_t factor) const {
+    const auto placed = [](const kernels::Factor &one) { return one.isPlaced; };
+    return int(std::count_if(map_.factors.begin(), map_.factors.begin() + int64_t(factor), placed));
   }
 
   const proto::Plan &plan_;
@@ -226,32 +292,38 @@ private:
   const uint32_t axis_;
   const proto::ReferenceOp *const op_; // null: it names none
   const kernels::FactorMap map_;
-  std::map<size_t, Cut> cuts_; // by factor: what of it a rank has
-  std::set<size_t> parts_;     // operands that hold parts
+  std::vector<Held> held_;
+  std::map<size_t, Cut> cuts_;        // by factor: what of it a rank has
+  std::map<size_t, size_t> parts_;    // by operand that holds parts: the factor that is cut
+  std::map<size_t, uint64_t> starts_; // by dimension: where a slice of the whole begins
 };
 
 } // namespace
 
-/// The last axis along which an operand's value is spread.
-std::optional<uint32_t> Meaning::splitAxis(std::span<const uint32_t> held) const {
+/// The last axis along which an operand's value is spread, or the call itself.
+std::optional<uint32_t> Meaning::splitAxis(const proto::KernelCommand &kernel, std::span<const uint32_t> held) const {
   std::optional<uint32_t> axis;
+  const proto::Attribute *first = attributeOf(kernel, "first");
+  for (uint32_t a = 0; first && a < uint32_t(plan_.world().axes_size()); ++a)
+    if (stepsAlong(plan_, kernel, a) && !plan::batchAxes(plan_).contains(a))
+      axis = a;
   for (const uint32_t value : held)
     if (const Values::Placed *placed = values_.placedIn(value))
       axis = std::max(axis.value_or(0), placed->spread.axis);
   return axis;
 }
 
-/// Terms of sums can be copied and added; anything else is of the sums.
+/// Terms of sums can be moved, added and subtracted, others only copied; anything else is of the sums.
 std::vector<Meaning::Result> Meaning::resultsOfTerms(const proto::Command &command, std::span<const uint32_t> held,
                                                      const Spread &spread) {
   const proto::KernelCommand &kernel = command.kernel();
-  const bool isSum = isAddition(kernel) && spread.partial == proto::AxisPlacement::SUM;
+  const bool mayTake = isCopy(kernel) || (isLinear(kernel) && spread.partial == proto::AxisPlacement::SUM);
   std::vector<uint32_t> whole;
   for (size_t i = 0; i < held.size(); ++i) {
     const Values::Placed *placed = values_.placedIn(held[i]);
     const bool isTerm = placed && placed->spread == spread;
     const bool isRead = kernel.operands(int(i)).access() != proto::Operand::WRITE;
-    if (isRead && ((!isTerm && held[i] != values_.zero()) || (!isSum && !isCopy(kernel))))
+    if (isRead && (!mayTake || (!isTerm && held[i] != values_.zero())))
       throw Mismatch{"operand " + std::to_string(i) + " holds " + values_.name(held[i]) + ", and kernel " +
                      kernel.kernel() + " takes no terms of a sum that no collective has added up"};
     whole.push_back(isTerm ? placed->whole : held[i]);
@@ -273,8 +345,11 @@ std::vector<Meaning::Result> Meaning::resultsOfParts(const proto::Command &comma
       split.add(int(i), placed->spread.cut, values_.name(held[i]));
       whole[i] = placed->whole;
     }
+  split.settle();
+  split.addPlaced();
+  split.addMoved();
   for (size_t i = 0; i < held.size(); ++i)
-    if (whole[i] == held[i] && held[i] > Values::other && values_.type(held[i]).elements && split.isCut(int(i)) &&
+    if (held[i] > Values::other && values_.type(held[i]).elements && split.isCut(int(i)) &&
         command.kernel().operands(int(i)).access() != proto::Operand::WRITE)
       throw Mismatch{"operand " + std::to_string(i) + " holds " + values_.name(held[i]) +
                      ", where other operands hold parts along axis " + plan_.world().axes(int(axis)).name()};

@@ -48,6 +48,52 @@ Cut Cut::of(std::span<const int64_t> shape, const proto::Shard &shard) {
   return cut.normalized();
 }
 
+/// Of [outer, length, inner] laid flat.
+std::vector<Cut::Block> Cut::blocksOfAll() const {
+  std::vector<Block> all;
+  for (uint64_t o = 0; o < outer; ++o)
+    for (const Block &block : blocks)
+      all.push_back({(o * length + block.offset) * inner, block.stride * inner, block.size * inner});
+  return all;
+}
+
+std::optional<Cut::Slice> Cut::slice(uint64_t first, uint64_t size) const {
+  const uint64_t parts = length / kept();
+  Slice slice{0, {1, 0, 1, {}, repeat}};
+  uint64_t begin = 0, next = 0; // of a rank's own elements; of the whole's
+  for (const Block &block : blocksOfAll()) {
+    const uint64_t end = begin + block.size;
+    if (begin >= first && end <= first + size) {
+      const bool isFirst = slice.cut.blocks.empty();
+      slice.first = isFirst ? block.offset : slice.first;
+      if (block.stride != block.size || (!isFirst && block.offset != next))
+        return std::nullopt;
+      slice.cut.blocks.push_back({block.offset - slice.first, block.stride, block.size});
+      next = block.offset + block.size * parts;
+    } else if (begin < first + size && end > first) {
+      return std::nullopt;
+    }
+    begin = end;
+  }
+  if (slice.cut.blocks.empty() || first + size > begin)
+    return std::nullopt;
+  slice.cut.length = size * parts;
+  slice.cut = slice.cut.normalized();
+  return slice;
+}
+
+std::optional<Cut> Cut::concat(std::span<const Cut> cuts) {
+  Cut all{1, 0, 1, {}, cuts[0].repeat};
+  for (const Cut &cut : cuts) {
+    if (cut.repeat != all.repeat || cut.length / cut.kept() != cuts[0].length / cuts[0].kept())
+      return std::nullopt;
+    for (const Block &block : cut.blocksOfAll())
+      all.blocks.push_back({all.length + block.offset, block.stride, block.size});
+    all.length += cut.outer * cut.length * cut.inner;
+  }
+  return all.normalized();
+}
+
 Cut Cut::inParts(uint64_t outer, uint64_t parts, uint64_t inner) { return {outer, parts, inner, {{0, 1, 1}}}; }
 
 std::string Spread::key() const {

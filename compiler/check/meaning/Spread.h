@@ -9,6 +9,7 @@
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,8 +36,23 @@ struct Cut {
   Cut normalized() const;
   /// The cut of a tensor of this shape along a dimension, as a plan says it.
   static Cut of(std::span<const int64_t> shape, const proto::Shard &shard);
+  /// What a rank has of a slice along `length`, where `outer` is of the same dimension, and of its own elements there
+  /// it keeps `size` from `first` on. Nothing unless these are whole blocks, and all ranks' make up the slice.
+  struct Slice;
+  std::optional<Slice> slice(uint64_t first, uint64_t size) const;
+  /// What it has of values side by side of which it has these; nothing if they are cut for other ranks.
+  static std::optional<Cut> concat(std::span<const Cut> cuts);
   /// The n-th of n equal parts.
   static Cut inParts(uint64_t outer, uint64_t parts, uint64_t inner);
+
+private:
+  std::vector<Block> blocksOfAll() const;
+};
+
+/// Of the whole dimension, the elements from `first` on.
+struct Cut::Slice {
+  uint64_t first;
+  Cut cut;
 };
 
 struct Spread {

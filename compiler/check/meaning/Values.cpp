@@ -7,7 +7,6 @@
 #include "core/DType.h"
 #include "kernels/ElementwiseProgram.h"
 #include "kernels/Numbers.h"
-#include "runtime/plan/world/Placement.h"
 
 #include <algorithm>
 #include <bit>
@@ -190,70 +189,10 @@ uint32_t Values::ofRank(uint32_t value, const std::string &whose) {
   return made(whose + " ", value, whose + "'s " + names_[value]);
 }
 
-uint32_t Values::squares(uint32_t value, int64_t block, uint64_t elements) {
-  if (value <= other || block <= 0)
-    return std::min<uint32_t>(value, other);
-  const uint64_t wholeBlocks = (elements + uint64_t(wholeBlock) - 1) / uint64_t(wholeBlock);
-  const uint32_t result = number(
-      "squares " + std::to_string(value) + " " + std::to_string(block) + " of " + std::to_string(elements),
-      "the squares of " + names_[value],
-      {proto::DTYPE_F64, wholeBlocks * uint64_t(std::max<int64_t>(1, wholeBlock / block)), types_[value].follows});
-  squares_.try_emplace(result, Squared{value, uint64_t(block), elements});
-  return result;
-}
-
 uint32_t Values::converted(uint32_t value, proto::DType dtype) {
   if (const Placed *placed = placedIn(value); placed && !placed->spread.isPartial())
     return this->placed(converted(placed->whole, dtype), Spread(placed->spread));
   return apply(int64_t(ElementwiseOp::Cast), dtype, {&value, 1}, types_[value].elements.value_or(0));
-}
-
-uint32_t Values::placed(uint32_t value, const Spread &spread) {
-  const std::optional<uint64_t> elements = types_[value].elements;
-  if (value <= other || value == zero() || (!elements && !spread.isPartial()))
-    return value;
-  if (const Placed *outer = placedIn(value); outer && outer->spread.axis >= spread.axis)
-    return other; // kernels look at the last axis first, and no plan needs another order
-  ValueType type = types_[value];
-  if (!spread.isPartial())
-    type.elements = *elements / spread.cut.length * spread.cut.kept();
-  const std::string along = " along axis " + plan_.world().axes(int(spread.axis)).name();
-  const uint32_t result =
-      number("placed " + std::to_string(value) + " " + spread.key(),
-             (spread.isPartial() ? proto::AxisPlacement::Reduction_Name(spread.partial) + "-terms of " : "parts of ") +
-                 names_[value] + along,
-             type);
-  placed_.try_emplace(result, Placed{value, spread});
-  return result;
-}
-
-uint32_t Values::placedAs(uint32_t index, uint32_t value) {
-  const proto::Variable &variable = plan_.variables(int(index));
-  std::vector<int64_t> shape(variable.shape().begin(), variable.shape().end()); // of a rank's part so far
-  for (const proto::AxisPlacement &along : variable.placement().axes())
-    if (along.has_shard()) {
-      value = placed(value, {along.axis(), {}, Cut::of(shape, along.shard())});
-      plan::cut(shape, along.shard());
-    } else if (along.has_partial()) {
-      value = placed(value, {along.axis(), along.partial(), {}});
-    }
-  return value;
-}
-
-std::optional<uint32_t> Values::addedUp(uint32_t value, plan::AxisSet axes) {
-  if (axes.empty())
-    return value;
-  const Placed *found = placedIn(value);
-  if (!found)
-    return std::nullopt;
-  const Placed outer = *found;
-  if (!axes.contains(outer.spread.axis)) {
-    const std::optional<uint32_t> inner = addedUp(outer.whole, axes);
-    return inner ? std::optional(placed(*inner, outer.spread)) : std::nullopt;
-  }
-  plan::AxisSet own;
-  own.add(outer.spread.axis);
-  return outer.spread.partial == proto::AxisPlacement::SUM ? addedUp(outer.whole, axes - own) : std::nullopt;
 }
 
 uint32_t Values::broadcast(uint32_t value, std::span<const int64_t> from, std::span<const int64_t> to) {

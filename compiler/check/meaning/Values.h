@@ -100,6 +100,12 @@ public:
     Spread spread;
   };
   uint32_t placed(uint32_t value, const Spread &spread);
+  /// A value seen as [first, second, inner], laid out as [second, first, inner]: its parts one behind another, where
+  /// each is one of `second`.
+  uint32_t exchanged(uint32_t value, uint64_t first, uint64_t second, uint64_t inner);
+  /// What the parts that this many ranks along an axis have are, one behind another, and the sums of squares of parts;
+  /// nothing where `value` is neither, or where ranks have the same part.
+  std::optional<uint32_t> sideBySide(uint32_t value, uint32_t axis, uint64_t ranks);
   /// As a variable is placed: what a rank has of a value of its shape.
   uint32_t placedAs(uint32_t variable, uint32_t value);
   /// The last axis along which it is shared; null where it is not.
@@ -122,6 +128,16 @@ public:
     const auto it = squares_.find(value);
     return it == squares_.end() ? std::nullopt : std::optional(it->second);
   }
+  /// The value whose parts' sums of squares these are, each part's once.
+  std::optional<uint32_t> squaresOfAll(uint32_t value) const {
+    const auto it = squaresOfAll_.find(value);
+    return it == squaresOfAll_.end() ? std::nullopt : std::optional(it->second);
+  }
+  /// The value whose squares these are the sums of, in blocks or of all parts.
+  std::optional<uint32_t> squaresOf(uint32_t value) const {
+    const std::optional<Squared> squared = squaredBy(value);
+    return squared ? std::optional(squared->value) : squaresOfAll(value);
+  }
   /// A value of shape `from` that is used where one of shape `to` is meant, as in NumPy.
   uint32_t broadcast(uint32_t value, std::span<const int64_t> from, std::span<const int64_t> to);
   /// An instruction of an elementwise program (kernels/ElementwiseProgram.h) other than a constant; operands are
@@ -142,6 +158,12 @@ private:
   struct Repeated {
     uint32_t value;
     Runs runs;
+  };
+  /// [first, second, inner] of a value, laid out as [second, first, inner].
+  struct Exchanged {
+    uint32_t value;
+    uint64_t first, second, inner;
+    bool is(uint64_t a, uint64_t b, uint64_t c) const { return first == a && second == b && inner == c; }
   };
 
   uint32_t number(const std::string &key, const std::string &name, const ValueType &type);
@@ -166,6 +188,8 @@ private:
   std::map<uint32_t, uint32_t> conversions_;                    // by result
   std::map<uint32_t, Repeated> repeated_;                       // by number
   std::map<uint32_t, Squared> squares_;                         // by number
+  std::map<uint32_t, uint32_t> squaresOfAll_;                   // by number
+  std::map<uint32_t, Exchanged> exchanged_;                     // by number
   std::map<uint32_t, Placed> placed_;                           // by number
   std::vector<std::string> names_;                              // by number
   std::vector<ValueType> types_;                                // by number

@@ -96,14 +96,16 @@ void checkComputed(const proto::Plan &plan, const proto::Role &role, const proto
 }
 
 /// Ranks say by steps where their part begins, and by nothing else. Steps stay small, so that no sum of them wraps.
-void checkSteps(const proto::Plan &plan, const proto::Attribute &attribute, const std::string &place) {
+void checkSteps(const proto::Plan &plan, const std::string &kernel, const proto::Attribute &attribute,
+                const std::string &place) {
   constexpr int64_t most = int64_t(1) << 40;
   const auto areSmall = [](const auto &values) {
     return std::ranges::all_of(values, [](int64_t value) { return value >= 0 && value <= most; });
   };
   const proto::Integers &integers = attribute.integers();
-  if (attribute.name() != "first")
-    refuse(place, "ranks add steps to it, but they may only to where a part begins, \"first\"");
+  if (attribute.name() != "first" && (kernel != "slice" || attribute.name() != "starts"))
+    refuse(place,
+           "ranks add steps to it, but they may only to where a part begins, \"first\", or \"starts\" of a slice");
   for (int i = 0; i < integers.rank_steps_size(); ++i) {
     const proto::RankSteps &steps = integers.rank_steps(i);
     checkIndex(steps.communicator(), plan.communicators_size(), "communicator", place);
@@ -145,7 +147,7 @@ void checkKernel(const proto::Plan &plan, const proto::Role &role, const proto::
     if (!names.insert(attribute.name()).second)
       refuse(place, "it has two attributes " + attribute.name());
     if (!attribute.integers().rank_steps().empty())
-      checkSteps(plan, attribute, place + ", attribute " + attribute.name());
+      checkSteps(plan, kernel.kernel(), attribute, place + ", attribute " + attribute.name());
   }
 }
 

@@ -257,6 +257,55 @@ TEST(Axes, ProvesItAmongSumsOfGradients) {
   EXPECT_EQ(plan.verdict(), "proven");
 }
 
+/// A sum over tensor that goes to where gradients are summed is of its micro-batch, as what kernels write there.
+TEST(Axes, ProvesASumOfTermsAmongGradients) {
+  MeshPlan plan;
+  plan.builder.role().mutable_buffers(int(plan.dgWhole.buffer))->set_category(proto::Buffer::GRADIENTS);
+  EXPECT_EQ(plan.verdict(), "proven");
+}
+
+/// The plan with ops of u and dy that nothing needs: both = u + dy, last = both * dy.
+struct AddedPlan : MeshPlan {
+  AddedPlan() {
+    add("both", "train.add", "u", "dy");
+    add("last", "train.mul", "both", "dy");
+    for (const Tensor &sums : {u, dy})
+      builder.role().mutable_buffers(int(sums.buffer))->set_category(proto::Buffer::COMMUNICATION);
+    run("both", ElementwiseOp::Add, u);
+    run("last", ElementwiseOp::Mul, floats("last", {rows, width}));
+  }
+
+private:
+  proto::ReferenceOp &opNamed(const std::string &name) {
+    for (proto::ReferenceOp &op : *builder.plan.mutable_reference()->mutable_ops())
+      if (op.name() == name)
+        return op;
+    throw std::runtime_error("no op " + name);
+  }
+  void add(const std::string &name, const std::string &kind, const std::string &a, const std::string &b) {
+    proto::ReferenceOp op = opNamed("u");
+    op.set_op(kind);
+    op.set_name(name);
+    op.set_operands(0, opNamed(a).results(0));
+    op.set_operands(1, opNamed(b).results(0));
+    proto::Reference &reference = *builder.plan.mutable_reference();
+    op.set_results(0, uint32_t(reference.values_size()));
+    *reference.add_values() = proto::ReferenceValue(reference.values(int(opNamed("u").results(0))));
+    *reference.add_ops() = op;
+  }
+  void run(const std::string &name, ElementwiseOp op, const Tensor &to) {
+    proto::Command &command = builder.kernel(microbatch, compute, "elementwise", "rrw", {u, dy, to});
+    setInstruction(command, int64_t(op), {0, 1});
+    for (int i = 0; i < builder.plan.reference().ops_size(); ++i)
+      if (builder.plan.reference().ops(i).name() == name)
+        command.add_reference(uint32_t(i));
+  }
+};
+
+/// What is added in place of a value that ranks have brought together is a value of the micro-batch, no sum of
+/// gradients.
+TEST(Axes, ProvesSumsOfValuesAmongGradients) { EXPECT_EQ(AddedPlan().verdict(), "proven"); }
+
 class Defects : public testing::TestWithParam<Defect> {};
 
 TEST_P(Defects, AreRefused) {

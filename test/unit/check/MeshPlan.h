@@ -175,6 +175,25 @@ public:
     block.set_size(uint64_t(size));
   }
 
+protected:
+  proto::Command &named(const std::string &name, proto::Command &command) {
+    for (uint32_t r = 0; r < uint32_t(builder.role().routines_size()); ++r) {
+      const auto &commands = builder.role().routines(int(r)).commands();
+      if (!commands.empty() && &commands[commands.size() - 1] == &command)
+        places_[name] = {r, uint32_t(commands.size() - 1)};
+    }
+    return command;
+  }
+  Tensor floats(const std::string &name, const Shape &shape) {
+    return builder.tensor(name, DType::F32, shape, proto::Buffer::CALL);
+  }
+  /// Room for `count` commands behind another: copies of it, of which this is the first one's place.
+  std::pair<uint32_t, uint32_t> makeRoom(const std::string &behind, int count) {
+    for (int i = 0; i < count; ++i)
+      repeat(behind);
+    return {places_.at(behind).first, places_.at(behind).second + 1};
+  }
+
 private:
   void addMesh() {
     proto::Plan &plan = builder.plan;
@@ -215,10 +234,6 @@ private:
     *builder.plan.mutable_variables(int(of))->mutable_placement() = builder.plan.variables(int(index)).placement();
     return {parameter, gradient};
   }
-  Tensor floats(const std::string &name, const Shape &shape) {
-    return builder.tensor(name, DType::F32, shape, proto::Buffer::CALL);
-  }
-
   void addStorage() {
     constexpr auto constant = proto::Variable::CONSTANT;
     constexpr int64_t some = hidden / parts, few = rows / parts;
@@ -250,15 +265,6 @@ private:
     da = floats("da", {rows, some});
     dh = floats("dh", {rows, some});
     dwTerm = floats("dw", {width, some});
-  }
-
-  proto::Command &named(const std::string &name, proto::Command &command) {
-    for (uint32_t r = 0; r < uint32_t(builder.role().routines_size()); ++r) {
-      const auto &commands = builder.role().routines(int(r)).commands();
-      if (!commands.empty() && &commands[commands.size() - 1] == &command)
-        places_[name] = {r, uint32_t(commands.size() - 1)};
-    }
-    return command;
   }
 
   void product(const MeshReference &reference, const std::string &name, const std::vector<Tensor> &operands,
