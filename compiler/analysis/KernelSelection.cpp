@@ -3,6 +3,7 @@
 
 #include "compiler/analysis/KernelWriter.h"
 #include "core/Error.h"
+#include "dialects/Dist/Dist.h"
 #include "kernels/Call.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -34,6 +35,7 @@ static kernels::Attributes attributesOf(ArrayRef<NamedAttribute> attributes) {
         .Case([&](FloatAttr a) { value = a.getValueAsDouble(); })
         .Case([&](StringAttr a) { value = a.str(); })
         .Case([&](DenseI64ArrayAttr a) { value = std::vector<int64_t>(a.asArrayRef()); })
+        .Case([&](dist::ByRankAttr a) { value = std::vector<int64_t>(a.getValues()); })
         .Case([&](DenseF64ArrayAttr a) { value = std::vector<double>(a.asArrayRef()); });
   }
   return result;

@@ -232,7 +232,7 @@ bool isOfMicrobatch(const RankMemory &memory, const proto::Command &command, con
   return command.reference_size() > 0 && result.value > Values::other &&
          std::ranges::all_of(command.reference(), [&](uint32_t number) {
            const proto::ReferenceOp &op = memory.plan().reference().ops(int(number));
-           return op.function() == "microbatch" && op.results_size() > 0;
+           return op.function() != "update" && op.results_size() > 0;
          });
 }
 

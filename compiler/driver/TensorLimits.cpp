@@ -30,11 +30,16 @@ void ds::driver::requireCutOverTensor(const CompileRequest &request, const confi
     return;
   const std::string stay = "what such ranks hold does not leave device memory yet";
   const Limit limits[] = {
+      {config.pipeline.isCut(), "deepstatic.pipeline cuts the model into stages",
+       "stages do not share the norm of pieces yet"},
       {request.model.loraRank != 0, "--lora is " + std::to_string(request.model.loraRank), "adapters are not cut yet"},
       {!request.lengths.sizes.empty(), "--dim " + request.lengths.dimension + " has several sizes",
        "the pieces of one size are not found for another yet"},
       {config.optimizer.type == config::Optimizer::Type::Lamb, quoted("optimizer.type", "Lamb"),
        "norms of single parameters are not summed over pieces yet"},
+      {!config.zero.reductionType.empty(),
+       quoted("communication_data_type", config.zero.reductionType == "f16" ? "fp16" : "bf16"),
+       "squares of rounded pieces are not followed to the norm yet"},
       {config.fp8 != "off", quoted("deepstatic.fp8", config.fp8), "scales of 8 bits are not shared between pieces yet"},
       {config.offloadAuto, quoted("deepstatic.offload", "auto"), stay},
       {config.cpuCheckpointing, "activation_checkpointing.cpu_checkpointing is true", stay},

@@ -85,11 +85,10 @@ void Exporter::exportBuckets() {
     for (int64_t axis : communicator.getAxes())
       message.add_axes(axis);
   }
-  llvm::DenseMap<StringAttr, unsigned> ofAxis; // communicators with that axis alone, looked up
   for (auto mesh : module_.getOps<dist::MeshOp>())
     for (auto communicator : module_.getOps<plan::CommunicatorOp>())
       if (communicator.getAxes().size() == 1)
-        ofAxis[cast<StringAttr>(mesh.getAxes()[communicator.getAxes()[0]])] =
+        alongAxis_[cast<StringAttr>(mesh.getAxes()[communicator.getAxes()[0]])] =
             communicators_.lookup(communicator.getSymNameAttr());
   for (auto bucket : module_.getOps<dist::BucketOp>()) {
     buckets_[bucket.getSymNameAttr()] = plan_.buckets_size();
@@ -100,7 +99,7 @@ void Exporter::exportBuckets() {
     if (bucket.isSharded()) {
       const int64_t slice = bucket.getSliceType().getNumElements();
       plan::proto::Window &window = *message.mutable_placement()->mutable_window();
-      window.set_communicator(ofAxis.lookup(bucket.getAxisAttr()));
+      window.set_communicator(alongAxis_.lookup(bucket.getAxisAttr()));
       window.set_stride(slice);
       window.set_count(slice);
     }

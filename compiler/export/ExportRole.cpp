@@ -79,6 +79,19 @@ void Exporter::exportCommandBase(plan::CommandOpInterface op, proto::Command &me
     message.add_reference(reference);
 }
 
+bool Exporter::exportArgument(NamedAttribute attribute, proto::Attribute &message) {
+  auto byRank = dyn_cast<dist::ByRankAttr>(attribute.getValue());
+  if (!byRank)
+    return exportAttribute(attribute, message);
+  message.set_name(attribute.getName().str());
+  proto::Integers &integers = *message.mutable_integers();
+  integers.mutable_values()->Assign(byRank.getValues().begin(), byRank.getValues().end());
+  proto::RankSteps &steps = *integers.add_rank_steps();
+  steps.set_communicator(alongAxis_.lookup(byRank.getAxis()));
+  steps.mutable_values()->Assign(byRank.getSteps().begin(), byRank.getSteps().end());
+  return true;
+}
+
 LogicalResult Exporter::exportCommand(Operation &op, proto::Command &message) {
   return TypeSwitch<Operation *, LogicalResult>(&op)
       .Case([&](plan::KernelOp kernel) -> LogicalResult {
@@ -89,7 +102,7 @@ LogicalResult Exporter::exportCommand(Operation &op, proto::Command &message) {
         for (unsigned i = 0; i < kernel.getBuffers().size(); ++i)
           exportOperand(kernel, i, *message.mutable_kernel()->add_operands());
         for (NamedAttribute attribute : kernel.getArguments())
-          if (!exportAttribute(attribute, *message.mutable_kernel()->add_attributes()))
+          if (!exportArgument(attribute, *message.mutable_kernel()->add_attributes()))
             return kernel.emitOpError() << "argument " << attribute.getName() << " has no field in a plan";
         return success();
       })

@@ -47,6 +47,7 @@ private:
   llvm::LogicalResult exportRole(plan::RoleOp role);
   void exportBuffer(plan::BufferOp buffer, plan::proto::Buffer &message);
   llvm::LogicalResult exportCommand(mlir::Operation &op, plan::proto::Command &message);
+  bool exportArgument(mlir::NamedAttribute attribute, plan::proto::Attribute &message);
   void exportCommandBase(plan::CommandOpInterface op, plan::proto::Command &message);
   void exportOperand(plan::CommandOpInterface op, unsigned index, plan::proto::Operand &message);
   /// That the host reads when commands have ended.
@@ -58,6 +59,7 @@ private:
   // Looked up, never iterated.
   llvm::DenseMap<mlir::StringAttr, unsigned> variables_, inputs_;
   llvm::DenseMap<mlir::StringAttr, unsigned> buckets_, communicators_, channels_, codes_;
+  llvm::DenseMap<mlir::StringAttr, unsigned> alongAxis_; // communicators with that axis alone
   llvm::StringMap<unsigned> files_;
   llvm::DenseMap<mlir::Value, unsigned> values_;        // of the reference program
   llvm::DenseMap<mlir::Operation *, unsigned> members_; // of the role: number among its kind

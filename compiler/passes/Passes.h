@@ -7,6 +7,7 @@
 #include "compiler/passes/plan/Passes.h"
 #include "compiler/passes/plan/RoleTrials.h"
 #include "compiler/passes/recompute/Passes.h"
+#include "compiler/passes/tensor/Passes.h"
 #include "compiler/passes/train/Passes.h"
 #include "compiler/passes/zero/Passes.h"
 #include "kernels/Device.h"

@@ -29,7 +29,8 @@ void buildSimplifyPipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createCanonicalizerPass());
   // Before differentiation, so that the gradients too read weights as they are stored and carry no extra sums.
   addOptional(pm, options, createFoldTransposes());
-  addOptional(pm, options, createFuseBias());
+  if (options.tensorParallel == 1) // else ranks add up terms of products, and a bias once
+    addOptional(pm, options, createFuseBias());
   pm.addPass(createCSEPass());
   if (options.adapters.rank != 0) // the bias stays with its product
     pm.addPass(createAddAdapters(options.adapters));
@@ -37,7 +38,8 @@ void buildSimplifyPipeline(OpPassManager &pm, const CompileOptions &options) {
   addOptional(pm, options, createRegroupAttention());
   if (options.device == kernels::Device::Cuda) { // on a CPU what they save is 1 % of a step
     addOptional(pm, options, createFoldHeadTransposes());
-    addOptional(pm, options, createPackHeads());
+    if (options.tensorParallel == 1) // else heads are cut, each with its query, key and value
+      addOptional(pm, options, createPackHeads());
     addOptional(pm, options, createPadVocabulary());
     addOptional(pm, options, createRegroupGelu());
   }
@@ -118,6 +120,8 @@ void buildCutPipeline(OpPassManager &pm, const CompileOptions &options) {
       {.pipe = options.pipeline.ranks, .data = options.dataParallel, .tensor = options.tensorParallel}));
   // The single-device program is complete; all later passes keep its meaning. No CSE from here on.
   pm.addPass(createRecordReference());
+  if (options.tensorParallel > 1)
+    pm.addPass(createPartitionTensors());
   // Before anything is computed twice or fused: no chain leads from one stage into another.
   const PipelineOptions &pipeline = options.pipeline;
   if (pipeline.isCut())
@@ -422,6 +426,7 @@ void registerPassesAndPipelines() {
   registerDSTrainPasses();
   registerDSFusionPasses();
   registerDSRecomputePasses();
+  registerDSTensorPasses();
   registerDSPipelinePasses();
   registerDSZeroPasses();
   registerDSOffloadPasses();

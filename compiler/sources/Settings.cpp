@@ -281,13 +281,17 @@ Claim precision(const proto::Plan &plan, const ConfigFile &config) {
 }
 
 /// Ranks sum in the type that the configuration asks for; losses, and sums of squares, in float32 and float64 always.
+/// Ranks of one micro-batch add up activations in the type that those have.
 Claim reductions(const proto::Plan &plan, const ConfigFile &config) {
+  const plan::AxisSet batch = plan::batchAxes(plan);
   const auto sumsIn = [&](proto::DType dtype) {
     for (const proto::Role &role : plan.roles())
       for (const proto::Routine &routine : role.routines())
         for (const proto::Command &command : routine.commands())
           for (const proto::CollectivePart &part : command.collective().parts())
-            if (part.source().dtype() == dtype && command.collective().kind() != proto::CollectiveCommand::ALL_GATHER)
+            if (part.source().dtype() == dtype && command.collective().kind() != proto::CollectiveCommand::ALL_GATHER &&
+                plan::axesOf(plan, command.collective().communicator()) - batch !=
+                    plan::axesOf(plan, command.collective().communicator()))
               return true;
     return false;
   };

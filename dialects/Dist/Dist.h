@@ -21,6 +21,8 @@ struct ValueResource : public mlir::SideEffects::Resource::Base<ValueResource> {
 
 /// The ShardingAttr by which a train.variable is cut from its whole.
 inline constexpr llvm::StringLiteral shardingAttribute = "dist.sharding";
+/// Of a train op that computes a part: further arguments of its kernel, which say where the part lies.
+inline constexpr llvm::StringLiteral placeAttribute = "dist.place";
 
 /// What the ranks along an axis of the mesh hold of a tensor: pieces of dimension `dim` or, without one, terms of a
 /// sum. Where the dimension has several `runs` end to end, as q, k and v in one weight, a piece has its part of each.

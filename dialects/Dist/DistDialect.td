@@ -67,11 +67,29 @@ def Dist_Sharding : AttrDef<Dist_Dialect, "Sharding"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     static ShardingAttr getReplicated(::mlir::MLIRContext *context) { return get(context, {}); }
-    static ShardingAttr getSharded(::mlir::StringAttr axis, int64_t dim) {
-      return get(axis.getContext(), {AxisPlacement{axis, dim}});
+    static ShardingAttr getSharded(::mlir::StringAttr axis, int64_t dim, int64_t runs = 1) {
+      return get(axis.getContext(), {AxisPlacement{axis, dim, runs}});
     }
     bool isReplicated() const { return getPlacements().empty(); }
   }];
+}
+
+def Dist_ByRank : AttrDef<Dist_Dialect, "ByRank"> {
+  let mnemonic = "by_rank";
+  let summary = "numbers that each rank along an axis adds its own to";
+  let description = [{
+    The rank at coordinate c of `axis` has `values[i] + c * steps[i]`: where its part of a tensor begins, as an argument of a kernel.
+
+    ```mlir
+    #dist.by_rank<[0, 0], "tensor", [0, 128]>
+    ```
+
+    **Constraints**
+    - (by_rank_c1) there are as many steps as values.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$values, "::mlir::StringAttr":$axis, ArrayRefParameter<"int64_t">:$steps);
+  let assemblyFormat = "`<` `[` $values `]` `,` $axis `,` `[` $steps `]` `>`";
+  let genVerifyDecl = 1; // by_rank_c1
 }
 
 /// Numbers of plan.proto's Routine.Phase; a plan has `begin` (1), too.

@@ -1,4 +1,4 @@
-//===- Sharding.cpp - #dist.sharding ----------------------------------------===//
+//===- Sharding.cpp - #dist.sharding, #dist.by_rank --------------------------===//
 #include "dialects/Dist/Mesh.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -72,7 +72,7 @@ LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
 }
 
 /// sharding_c3 of one axis: leaves in `shape` what a rank has.
-static LogicalResult cut(train::VariableOp variable, MeshOp mesh, const AxisPlacement &placement,
+static LogicalResult cut(ds::train::VariableOp variable, MeshOp mesh, const AxisPlacement &placement,
                          MutableArrayRef<int64_t> shape) {
   const auto error = [&] { return variable.emitOpError() << "is sharded by axis " << placement.axis; };
   if (!mesh || !axisIndex(mesh, placement.axis))
@@ -93,7 +93,7 @@ static LogicalResult cut(train::VariableOp variable, MeshOp mesh, const AxisPlac
 LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   if (attribute.getName() != shardingAttribute)
     return success();
-  auto variable = dyn_cast<train::VariableOp>(op);
+  auto variable = dyn_cast<ds::train::VariableOp>(op);
   auto sharding = dyn_cast<ShardingAttr>(attribute.getValue());
   if (!variable || !sharding) // sharding_c3
     return op->emitOpError() << shardingAttribute << " is a #dist.sharding of a train.variable";
@@ -104,5 +104,12 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
       return failure();
   if (ArrayRef(shape) != variable.getTensorType().getShape())
     return op->emitOpError() << "of " << variable.getType() << " is sharded into pieces of [" << ArrayRef(shape) << "]";
+  return success();
+}
+
+LogicalResult ByRankAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> values,
+                                 StringAttr, ArrayRef<int64_t> steps) {
+  if (values.size() != steps.size()) // by_rank_c1
+    return emitError() << steps.size() << " steps for " << values.size() << " numbers";
   return success();
 }

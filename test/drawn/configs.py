@@ -38,6 +38,7 @@ AXES = {
     "ranks": [2, 3, 4, 5, 6, 7, 8],
     "deepstatic.pipeline.stages": [2, 3, 4],
     "pipeline.stages": [2],
+    "deepstatic.tensor_parallel.size": [2, 4],
     "deepstatic.pipeline.schedule": ["gpipe", "1f1b", "interleaved", "zb-h1", "accumulate-by-layer", "auto"],
     "deepstatic.pipeline.chunks": [2, 3],
     "deepstatic.pipeline.partition": ["uniform", "parameters", "type:blocks"],
@@ -101,9 +102,9 @@ AXES = {
     "csv_monitor.job_name": ["drawn"],
     "data_types.grad_accum_dtype": ["bf16", "fp16"],
 }
-# Keys that a word of an axis stands for, that are written where they are needed, that want larger models (deepstatic.fp8), or whose losses
-# are no other configuration's (parameters and moments of 16 bits).
-WITHIN = ["bf16.enabled", "fp16.enabled", "deepstatic.fp8", "bf16.bf16_master_weights_and_grads",
+# Keys that a word of an axis stands for, that are written where they are needed, that mean what an axis does, that want larger models
+# (deepstatic.fp8), or whose losses are no other configuration's (parameters and moments of 16 bits).
+WITHIN = ["tensor_parallel.autotp_size", "tensor_parallel.tp.tp_size", "bf16.enabled", "fp16.enabled", "deepstatic.fp8", "bf16.bf16_master_weights_and_grads",
           "bf16.bf16_optimizer_states", "fp16.fp16_master_weights_and_grads", "optimizer.type", "optimizer.params",
           "scheduler.type", "scheduler.params", "train_batch_size", "deepstatic.nvme_path", "tensorboard.output_path", "csv_monitor.output_path"]
 STAGED = ("gpipe", "1f1b", "interleaved", "zb-h1")
@@ -125,8 +126,16 @@ def legal(choice) -> dict:
         stages = 1
     if stages == 1 and schedule in STAGED:
         c["deepstatic.pipeline.stages"] = stages = 2
-    if c.get("ranks", 1) % stages:
-        c["ranks"] = stages * max(1, min(8 // stages, c.get("ranks", 1) // stages))
+    tensor = tensor_ranks(c)
+    if tensor > 1:  # what does not go with it yet
+        stages = 1
+        drop("deepstatic.pipeline.stages", "pipeline.stages", "deepstatic.pipeline.schedule", "communication_data_type", "activation_checkpointing.cpu_checkpointing", *(axis for axis in AXES if "offload" in axis or axis == "deepstatic.delayed_update"))
+        for axis, value in (("deepstatic.recompute", "all away"), ("optimizer", "Lamb"), ("--dim", "seq=4,8")):
+            if c.get(axis) == value:
+                drop(axis)
+    if c.get("ranks", 1) % (stages * tensor):
+        c["ranks"] = stages * tensor * max(1, min(8 // (stages * tensor), c.get("ranks", 1) // (stages * tensor)))
+    schedule = c.get("deepstatic.pipeline.schedule")
     if schedule == "interleaved":
         steps = c.get("gradient_accumulation_steps", 1)
         if steps % stages:
@@ -255,8 +264,12 @@ def beside_one_rank(choice) -> dict:
     return {**one, "gradient_accumulation_steps": choice.get("gradient_accumulation_steps", 1) * data_ranks(choice)}
 
 
+def tensor_ranks(choice) -> int:
+    return choice.get("deepstatic.tensor_parallel.size", 1)
+
+
 def data_ranks(choice) -> int:
-    return choice.get("ranks", 1) // choice.get("deepstatic.pipeline.stages", choice.get("pipeline.stages", 1))
+    return choice.get("ranks", 1) // choice.get("deepstatic.pipeline.stages", choice.get("pipeline.stages", 1)) // tensor_ranks(choice)
 
 
 def config_of(choice, spec, place):

@@ -11,6 +11,7 @@ RULES = {
                       r"|deepstatic\.recompute: \".*\" matches the name of no op of the forward",
     "no matrix": r"is \"auto\"; no trained parameter is a matrix that would say the model's hidden size",
     "too few layers": r"the model cannot be cut into \d+ stages, .*: there are \d+ places where it may be cut",
+    "nothing to cut": r"no parameter can be cut over the \d+ ranks of axis tensor",
     "no common state": r"depends on it, so the sizes \d+ and \d+ cannot share one state; compile a plan for each",
     "memory": r"needs [\d.]+ [KMGT]?i?B of (host|device) memory, [\d.]+ [KMGT]?i?B more than",
 }

@@ -43,6 +43,9 @@ static DenseI64ArrayAttr referenceOf(Operation *op) {
 
 void CommandWriter::kernel(StringAttr kernel, DictionaryAttr arguments, const CommandOperands &operands,
                            Operation *op) {
+  for (NamedAttribute argument : arguments)
+    if (auto byRank = dyn_cast<dist::ByRankAttr>(argument.getValue()))
+      (void)communicator(byRank.getAxis());
   write<plan::KernelOp>(op->getLoc(), {}, operands, communicatorOf(operands), referenceOf(op), kernel, arguments,
                         FlatSymbolRefAttr());
 }

@@ -60,6 +60,12 @@ private:
     if (failed(call))
       return failure();
     lookForPlainAttention(op->getLoc(), call->invocation());
+    if (auto place = op->getAttrOfType<DictionaryAttr>(dist::placeAttribute)) {
+      NamedAttrList attributes(call->attributes);
+      for (NamedAttribute argument : place)
+        attributes.set(argument.getName(), argument.getValue());
+      call->attributes.assign(attributes.begin(), attributes.end());
+    }
     OpBuilder builder(op);
     SmallVector<Value> inputs;
     SmallVector<int32_t> accesses;

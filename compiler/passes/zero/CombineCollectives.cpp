@@ -59,10 +59,8 @@ private:
         auto collective = cast<dist::CollectiveOpInterface>(op);
         const bool joins = open && matches(open, collective) && !dependsOn(&op, open, dependents);
         open = joins ? join(open, collective, dependents) : collective;
-        dependents.clear();
-        if (joins)
-          for (Operation *user : open->getUsers()) // those that moved behind it
-            dependents.push_back(user);
+        if (!joins) // else those that moved behind it
+          dependents.clear();
         continue;
       }
       if (!open || !isCheap(&op) || namesTarget(&op, open)) {

@@ -172,13 +172,26 @@ private:
     }
   }
 
-  /// A norm that added sums of blocks adds sums of parts of them first.
+  /// A norm that added sums of blocks adds sums of parts of them first, also where those of all parts of a tensor are
+  /// gathered for it.
   static void useParts(OpOperand &use, Value parts, int64_t part) {
+    const auto countOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); };
+    const int64_t before = countOf(use.get());
+    use.set(parts);
+    auto gather = dyn_cast<dist::AllGatherOp>(use.getOwner());
+    if (!gather)
+      return addParts(use, part);
+    Value all = gather.getResult(use.getOperandNumber());
+    all.setType(RankedTensorType::get({countOf(all) / before * countOf(parts)}, getElementTypeOrSelf(all)));
+    for (OpOperand &of : all.getUses())
+      addParts(of, part);
+  }
+
+  static void addParts(OpOperand &use, int64_t part) {
     auto norm = cast<train::GlobalNormOp>(use.getOwner());
     SmallVector<int64_t> blocks(norm.getBlocks());
     blocks.resize(norm.getPartials().size(), dist::BucketOp::block);
     blocks[use.getOperandNumber()] = part;
-    use.set(parts);
     const bool whole = llvm::all_of(blocks, [](int64_t block) { return block == dist::BucketOp::block; });
     norm.setBlocks(whole ? ArrayRef<int64_t>() : blocks);
   }

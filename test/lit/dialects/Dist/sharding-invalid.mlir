@@ -86,3 +86,8 @@ train.variable parameter @sharding_c3_runs : tensor<8xf32> whole [16] from #trai
 dist.mesh @mesh ["tensor"] [2]
 // expected-error @+1 {{op of 'tensor<4xf32>' is sharded into pieces of [8]}}
 train.variable parameter @sharding_c3_type : tensor<4xf32> whole [16] from #train.fill<0.0> {dist.sharding = #dist.sharding<sharded "tensor" dim 0>}
+
+// -----
+
+// expected-error @+1 {{1 steps for 2 numbers}}
+module attributes {by_rank_c1 = #dist.by_rank<[0, 0], "tensor", [2]>} {}

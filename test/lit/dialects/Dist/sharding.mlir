@@ -28,3 +28,10 @@ dist.fragment @forward phase forward stage 0 {
   %1 = dist.all_reduce %0 on @mesh axis "tensor" sharding <sharded "data" dim 0> : (tensor<8x4xf32>) -> tensor<8x4xf32>
   %2 = dist.reduce_scatter %0 on @mesh axis "tensor" dim 1 sharding <sharded "data" dim 0, sharded "tensor" dim 1> : (tensor<8x4xf32>) -> tensor<8x2xf32>
 }
+
+// Tests that an op of a part says where it begins.
+// CHECK: train.slice %{{.*}} {dist.place = {starts = #dist.by_rank<[0, 0], "tensor", [0, 2]>}}
+dist.fragment @place phase forward stage 0 {
+  %0 = dist.load @both : tensor<8x4xf32>
+  %1 = train.slice %0 from [0, 0] size [8, 2] step [1, 1] {dist.place = {starts = #dist.by_rank<[0, 0], "tensor", [0, 2]>}} : (tensor<8x4xf32>) -> tensor<8x2xf32>
+}
