@@ -37,7 +37,7 @@ void ds::driver::requireCutOverTensor(const CompileRequest &request, const confi
        "the pieces of one size are not found for another yet"},
       {config.optimizer.type == config::Optimizer::Type::Lamb, quoted("optimizer.type", "Lamb"),
        "norms of single parameters are not summed over pieces yet"},
-      {!config.zero.reductionType.empty(),
+      {config.ranks > 1 && !config.zero.reductionType.empty(),
        quoted("communication_data_type", config.zero.reductionType == "f16" ? "fp16" : "bf16"),
        "squares of rounded pieces are not followed to the norm yet"},
       {config.fp8 != "off", quoted("deepstatic.fp8", config.fp8), "scales of 8 bits are not shared between pieces yet"},

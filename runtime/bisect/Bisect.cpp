@@ -54,6 +54,11 @@ public:
       if (plans_[plan].shorter_size() > 0)
         throw Error(paths_[plan] + " is a plan for several sizes of " + plans_[plan].dimension() +
                     ", and bisect compares plans for one; compile it for one");
+    for (const int plan : {0, 1}) // they write terms of values, which are no values
+      if (const uint64_t ranks = plan::axisSize(plans_[plan].world(), "tensor"); ranks > 1)
+        throw Error(paths_[plan] + " is a plan for " + std::to_string(ranks) +
+                    " tensor ranks, and bisect compares plans whose ranks have whole values; compile it with "
+                    "deepstatic.tensor_parallel.size 1");
   }
 
   BisectResult result() {

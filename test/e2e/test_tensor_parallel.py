@@ -135,3 +135,10 @@ def test_refusals(trainer):
         "gpt2", ADAMW, ranks=4, tensor=2, code=1, pipeline={"stages": 2})
     assert "what such ranks hold does not leave device memory yet" in trainer.compile(
         "gpt2", ADAMW, ranks=2, tensor=2, code=1, zero_optimization={"stage": 1, "offload_optimizer": {"device": "cpu"}})
+
+
+def test_bisect_refuses(trainer):
+    """Ranks write terms of values."""
+    plan = trainer.compile("llama", ADAMW, ranks=2, tensor=2)
+    assert "is a plan for 2 tensor ranks, and bisect compares plans whose ranks have whole values" in trainer.tools.refused(
+        "ds-run", "--bisect", plan, plan, "--data", trainer.folder / "data.safetensors", "--steps", 1)

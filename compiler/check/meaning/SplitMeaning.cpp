@@ -152,8 +152,7 @@ private:
   void addAlong(const Held &held, const Along &along) {
     const std::string holds = "operand " + std::to_string(held.index) + " holds " + held.name;
     parts_[size_t(held.index)] = along.factor;
-    const FactorKind kind = map_.factors[along.factor].kind;
-    if (!kernels::isSplit(kind) && (kind != FactorKind::Moved || !(isSlice() || isConcat())))
+    if (!mayBeCut(along))
       throw Mismatch{holds + ", but kernel " + kernel_.kernel() + " needs all along its dimension " +
                      std::to_string(along.dimension)};
     if (const auto [known, isNew] = cuts_.try_emplace(along.factor, along.cut); !isNew && known->second != along.cut)
@@ -241,10 +240,17 @@ private:
           places.push_back({d, factor, own.normalized()});
         outer *= size;
       }
+    // Of rows that each rank has one of, an element is a part of the row as well; the kernel may need rows whole.
+    if (std::ranges::any_of(places, [&](const Along &along) { return mayBeCut(along); }))
+      std::erase_if(places, [&](const Along &along) { return !mayBeCut(along); });
     std::ranges::stable_sort(places, {}, [&](const Along &along) {
       return std::tuple(map_.factors[along.factor].size == 1, along.cut.outer);
     });
     return places;
+  }
+  bool mayBeCut(const Along &along) const {
+    const FactorKind kind = map_.factors[along.factor].kind;
+    return kernels::isSplit(kind) || (kind == FactorKind::Moved && (isSlice() || isConcat()));
   }
   /// Whether an operand has the shape that the reference op says, once it is whole along dimension `d`.
   bool isExpected(int index, size_t d, const Cut &cut) const {

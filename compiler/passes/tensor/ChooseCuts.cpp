@@ -75,7 +75,7 @@ private:
     const auto [at, isNew] = known.try_emplace(key, kinds_.size());
     if (isNew) {
       kinds_.push_back({.type = type, .parameters = {}, .options = {Part::whole()}});
-      for (int64_t d = 0; d < type.getRank(); ++d)
+      for (int64_t d = 0; d < type.getRank() && type.getNumElements() > 0; ++d)
         for (int64_t runs : packed)
           if (const int64_t parts = runs * ranks_; type.getDimSize(d) % parts == 0 && type.getDimSize(d) > parts)
             kinds_.back().options.push_back(Part::cut(d, runs));

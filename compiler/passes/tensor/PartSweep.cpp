@@ -157,6 +157,8 @@ std::optional<PartDecision> PartSweep::along(Operation *op, const OpFactors &fac
       decision.steps.push_back(i == cut.factor ? other.size / ranks_ : 0);
     }
   const auto add = [&](Value value, std::optional<size_t> index, SmallVector<Part> &parts) {
+    if (typeOf(value).getNumElements() == 0) // of nothing there are no parts
+      return false;
     if (!index)
       return parts.push_back(Part::whole()), true;
     const std::optional<Part> part = partAlong(factors.map, factors.map.operands[*index], cut);

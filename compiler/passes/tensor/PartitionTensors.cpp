@@ -188,7 +188,8 @@ struct PartitionTensors : ds::impl::PartitionTensorsBase<PartitionTensors> {
     const Cuts cuts = chooseCuts(module, sweep, ranks);
     if (cuts.empty()) {
       module.emitError() << "no parameter can be cut over the " << ranks
-                         << " ranks of axis tensor: they divide no dimension along which its products can be cut";
+                         << " ranks of axis tensor: none has a dimension that leaves each at least two elements, and "
+                            "along which cutting it saves anything";
       return signalPassFailure();
     }
     const auto partOf = [&](StringAttr name) {

@@ -224,6 +224,22 @@ TEST(Parts, TakesSoftmaxOfRows) {
   EXPECT_EQ(parts.result(command, {parts.part("scores", 1)}), parts.part("shares", 1));
 }
 
+/// Of one head a rank, a row of 4 is as well the rank's quarter of a row of 8; a norm needs rows whole.
+TEST(Parts, NormsRowsOfOneHead) {
+  Parts parts;
+  parts.value("keys", {3, 2, 4});
+  parts.value("gain", {4});
+  parts.op("normed", "rms_norm", {"keys", "gain"}, {3, 2, 4});
+  proto::ReferenceOp &op = *parts.reference.ops().Mutable(parts.reference.ops().size() - 1);
+  op.add_results(parts.reference.value("rrms", proto::DTYPE_F32, {3, 2}));
+  parts.reference.attribute("epsilon").set_number(1);
+  proto::Command &command = parts.kernel("rms_norm", {{3, 4}, {4}, {3, 4}, {3}}, "normed");
+  command.mutable_kernel()->mutable_operands(2)->set_access(proto::Operand::WRITE);
+  attribute(command, "epsilon").set_number(1);
+  const std::vector<uint32_t> held = {parts.part("keys", 1), parts.whole("gain"), 0, 0};
+  EXPECT_EQ(parts.meaning().resultsOf(command, held)[2].value, parts.part("normed", 1));
+}
+
 /// Parts of an inner dimension lie one behind another when ranks have brought them together.
 TEST(Parts, PutsPartsSideBySide) {
   Parts parts;
