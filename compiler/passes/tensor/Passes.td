@@ -7,18 +7,26 @@ include "compiler/passes/base/PassBase.td"
 def PartitionTensors : DsPass<"ds-partition-tensors", ["::ds::dist::DistDialect"]> {
   let summary = "give each rank of axis tensor its part of weights and of what is computed with them";
   let description = [{
-    Over two ranks of axis tensor:
     ```mlir
-    train.variable parameter @up : tensor<64x256xf32> ...
-    train.variable parameter @down : tensor<256x64xf32> ...
-    %h = train.matmul %x, %w_up : (tensor<8x64xf32>, tensor<64x256xf32>) -> tensor<8x256xf32>
-    %y = train.matmul %h, %w_down : (tensor<8x256xf32>, tensor<256x64xf32>) -> tensor<8x64xf32>
+    dist.mesh @mesh ["tensor"] [2]
+    train.variable parameter @up : tensor<8x16xf32> from #train.fill<0.0>
+    train.variable parameter @down : tensor<16x8xf32> from #train.fill<0.0>
+    train.variable metric @sum : tensor<4x8xf32>
+    func.func @microbatch(%x: tensor<4x8xf32>) {
+      %up = train.read @up : tensor<8x16xf32>
+      %down = train.read @down : tensor<16x8xf32>
+      %h = train.matmul %x, %up : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+      %y = train.matmul %h, %down : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+      train.accumulate %y into @sum : tensor<4x8xf32>
+      return
+    }
     // becomes
-    train.variable parameter @up : tensor<64x128xf32> ... {whole = array<i64: 64, 256>, dist.sharding = #dist.sharding<sharded "tensor" dim 1>}
-    train.variable parameter @down : tensor<128x64xf32> ... {whole = array<i64: 256, 64>, dist.sharding = #dist.sharding<sharded "tensor" dim 0>}
-    %h = train.matmul %x, %w_up : (tensor<8x64xf32>, tensor<64x128xf32>) -> tensor<8x128xf32>
-    %t = train.matmul %h, %w_down : (tensor<8x128xf32>, tensor<128x64xf32>) -> tensor<8x64xf32>
-    %y = dist.all_reduce %t on @mesh axis "tensor" : (tensor<8x64xf32>) -> tensor<8x64xf32>
+    %up = train.read @up : tensor<8x8xf32>
+    %down = train.read @down : tensor<8x8xf32>
+    %h = train.matmul %x, %up : ...
+    %y = train.matmul %h, %down : ...
+    %s = dist.all_reduce %y on @mesh axis "tensor" : ...
+    train.accumulate %s into @sum : ...
     ```
     A sweep over the ops of a function, forward and backward alike, says what a rank has of each value: all of it, a part of one dimension, or a
     term of a sum. What cutting a call does stands in the kernel's row (`kernels/Factors.h`). Of several ways to run an op on what its
