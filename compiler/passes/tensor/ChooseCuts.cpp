@@ -14,7 +14,7 @@ using namespace ds;
 
 namespace {
 
-/// Parameters that are cut alike: their names differ in numbers alone, and they have one type.
+/// Parameters that are cut alike: their names differ in numbers alone, and they have one shape.
 struct Kind {
   RankedTensorType type;
   SmallVector<StringAttr> parameters;
